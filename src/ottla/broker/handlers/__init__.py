@@ -1,0 +1,1 @@
+"""One module per API: what a request does to the broker and what it answers."""
