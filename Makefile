@@ -1,0 +1,81 @@
+# Everything a person or CI does here. `make` lists the targets.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+KAFKA_VERSION := 4.3.1
+export OTTLA_KAFKA_LIBS ?= $(HOME)/.cache/kafka-$(KAFKA_VERSION)
+# Sets and dicts iterate in the same order on every run, so a failing seed fails again.
+export PYTHONHASHSEED ?= 0
+PYTEST := $(BIN)/python -m pytest -q
+
+.DEFAULT_GOAL := help
+.PHONY: help install up test lint types unit crash fuzz conformance simulation bench jars lock coverage clean
+# One after the other: each target already uses the whole machine.
+.NOTPARALLEL:
+
+help: ## List the targets.
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 22
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "Ottla needs Python 3.11 or newer: make PYTHON=/path/to/python3.11 ..." >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	@touch $@
+
+$(VENV)/.tested: requirements/test.txt $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/test.txt
+	@touch $@
+
+install: $(VENV)/.installed ## Make the environment and install Ottla into it.
+
+up: install ## Start a broker on 127.0.0.1:9092 with its data in ./data.
+	@exec $(BIN)/ottla up --data ./data
+
+test: lint types unit crash fuzz conformance simulation ## Run every check.
+
+lint: $(VENV)/.tested ## Formatting, lint rules and the import layers.
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+
+types: $(VENV)/.tested ## Static types.
+	$(BIN)/mypy
+
+unit: $(VENV)/.tested ## Unit tests, scenarios and house rules (under 3 minutes with lint and types).
+	$(PYTEST) -n auto --session-timeout=150 tests/test_house.py tests/unit $(wildcard tests/scenarios)
+
+crash: $(VENV)/.tested ## Crashes at every file operation, and kill -9 under load (1 minute).
+	$(PYTEST) -n auto --timeout=100 --session-timeout=100 tests/crash
+
+fuzz: $(VENV)/.tested ## Malformed frames and messages against a live broker (1 minute).
+	$(PYTEST) -n auto --timeout=100 --session-timeout=100 tests/fuzz
+
+conformance: $(VENV)/.tested jars ## Real clients and Apache Kafka's own tools (4 minutes).
+	$(PYTEST) --timeout=120 --session-timeout=240 tests/conformance
+
+simulation: $(VENV)/.tested ## A whole broker in virtual time, from seeds (3 minutes).
+	$(PYTEST) -n auto --timeout=120 --session-timeout=180 tests/simulation
+
+bench: $(VENV)/.tested jars ## Benchmarks beside Apache Kafka.
+	$(BIN)/python -m benchmarks
+
+jars: $(OTTLA_KAFKA_LIBS)/kafka_2.13-$(KAFKA_VERSION).jar ## Fetch Apache Kafka's jars once (Maven, Java 17).
+
+$(OTTLA_KAFKA_LIBS)/kafka_2.13-$(KAFKA_VERSION).jar:
+	mvn -q -B -f tests/conformance/java/pom.xml dependency:copy-dependencies \
+	  -DoutputDirectory=$(OTTLA_KAFKA_LIBS) -DincludeScope=runtime
+
+lock: ## Write requirements/test.txt anew from requirements/test.in.
+	rm -rf build/lock && $(PYTHON) -m venv build/lock
+	build/lock/bin/python -m pip install --quiet --disable-pip-version-check -r requirements/test.in
+	{ echo "# Exact versions for the tests, written by 'make lock' from test.in."; \
+	  build/lock/bin/python -m pip freeze --disable-pip-version-check; } > requirements/test.txt
+
+coverage: $(VENV)/.tested ## Unit tests with branch coverage.
+	$(BIN)/coverage run -m pytest -q tests/unit && $(BIN)/coverage combine -q && $(BIN)/coverage report
+
+clean: ## Remove the environment and every cache; keeps ./data.
+	rm -rf $(VENV) build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
