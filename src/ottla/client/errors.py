@@ -1,0 +1,94 @@
+"""What can go wrong between a client and a cluster, said so that a person can act on it.
+
+ClientError
+├── CannotConnect    nobody answered at an address, so nothing was sent
+├── ConnectionLost   the connection ended while a request was under way: its fate is unknown
+├── RequestTimeout   no answer came in time: its fate is unknown
+├── NotServed        the broker does not serve an API, or no version of it that we speak
+└── Refused          the broker answered with an error code
+"""
+
+from ottla.model.errors import RETRIABLE, ErrorCode
+
+
+class ClientError(Exception):
+    """The root of this tree."""
+
+    is_retriable = False
+
+
+class CannotConnect(ClientError):
+    is_retriable = True
+
+
+class ConnectionLost(ClientError):
+    is_retriable = True
+
+
+class RequestTimeout(ClientError):
+    is_retriable = True
+
+
+class NotServed(ClientError):
+    pass
+
+
+class Refused(ClientError):
+    def __init__(self, code: int, message: str | None = None, about: str = "") -> None:
+        super().__init__(code, message, about)
+        self.code = error_code(code)
+        self.message = message
+        self.about = about
+
+    @property
+    def is_retriable(self) -> bool:  # type: ignore[override]  # A fact of the class, or of the code.
+        return self.code in RETRIABLE
+
+    def __str__(self) -> str:
+        sentence = self.message or MEANINGS.get(self.code) or self.code.name
+        return f"{self.about}: {sentence}" if self.about else sentence
+
+
+def error_code(code: int) -> ErrorCode:
+    """The code's name; a broker newer than us may send one that has none here."""
+    try:
+        return ErrorCode(code)
+    except ValueError:
+        return ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def check(code: int, message: str | None = None, about: str = "") -> None:
+    """Raise what a broker answered, unless it answered that all is well."""
+    if code != ErrorCode.NONE:
+        raise Refused(code, message, about)
+
+
+MEANINGS = {
+    ErrorCode.UNKNOWN_SERVER_ERROR: "the broker met an error it did not expect; its log says more",
+    ErrorCode.OFFSET_OUT_OF_RANGE: "the offset lies outside of what the partition holds",
+    ErrorCode.CORRUPT_MESSAGE: "the broker found a record batch whose checksum does not match",
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "there is no such topic or partition",
+    ErrorCode.LEADER_NOT_AVAILABLE: "the partition has no leader at the moment",
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: "the partition's leader has moved",
+    ErrorCode.REQUEST_TIMED_OUT: "the broker could not finish the request in time",
+    ErrorCode.MESSAGE_TOO_LARGE: "the record is larger than the topic's max.message.bytes",
+    ErrorCode.INVALID_TOPIC_EXCEPTION: "the topic's name is not allowed",
+    ErrorCode.RECORD_LIST_TOO_LARGE: "the record batch is larger than the topic's segment.bytes",
+    ErrorCode.NOT_ENOUGH_REPLICAS: "fewer replicas are in sync than min.insync.replicas asks for",
+    ErrorCode.INVALID_REQUIRED_ACKS: "acks must be 0, 1 or all",
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "this user may not do that with the topic",
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "this user may not do that in the cluster",
+    ErrorCode.INVALID_TIMESTAMP: "the record's timestamp lies outside of what the topic allows",
+    ErrorCode.UNSUPPORTED_VERSION: "the broker does not speak this version of the request",
+    ErrorCode.TOPIC_ALREADY_EXISTS: "the topic exists already",
+    ErrorCode.INVALID_PARTITIONS: "the number of partitions is not possible",
+    ErrorCode.INVALID_REPLICATION_FACTOR: "there are not as many brokers as replicas asked for",
+    ErrorCode.INVALID_CONFIG: "a config has a value that is not allowed",
+    ErrorCode.NOT_CONTROLLER: "the controller has moved",
+    ErrorCode.INVALID_REQUEST: "the broker found the request wrong in itself",
+    ErrorCode.POLICY_VIOLATION: "a policy of the cluster forbids it",
+    ErrorCode.KAFKA_STORAGE_ERROR: "the broker's disk failed or is full",
+    ErrorCode.INVALID_RECORD: "the broker found a record that is not valid for this topic",
+    ErrorCode.UNSUPPORTED_COMPRESSION_TYPE: "the broker does not know this compression",
+    ErrorCode.UNKNOWN_TOPIC_ID: "the topic was deleted, or made anew under the same name",
+}
