@@ -1,0 +1,217 @@
+"""The disk seam: the few file operations that a log needs, and the real disk behind them.
+
+Everything blocks. `ottla.simulation.disk` has the same operations with faults and crashes. What
+differs between Linux and macOS (fdatasync, the boot id) is decided here and nowhere else.
+"""
+
+import fcntl
+import os
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Final, Protocol
+
+Buffer = bytes | bytearray | memoryview
+
+IOV_MAX: Final = 1024  # What Linux and macOS both allow in one vectored write.
+LINUX_BOOT_ID_PATH: Final = "/proc/sys/kernel/random/boot_id"
+
+
+class File(Protocol):
+    """An open file that grows at its end. Holding it keeps the bytes readable, even if unlinked."""
+
+    path: str  # As it was opened: a later rename does not show here.
+    size: int
+
+    def append(self, buffers: Sequence[Buffer]) -> None:
+        """Write all at the end, in order; after an OSError an unknown part of it is there."""
+
+    def read(self, position: int, size: int) -> bytes:
+        """Up to `size` bytes; fewer only at the end of the file."""
+
+    def truncate(self, size: int) -> None: ...
+    def sync(self) -> None: ...
+    def fileno(self) -> int: ...
+    def close(self) -> None: ...
+
+
+class Lock(Protocol):
+    def release(self) -> None: ...
+
+
+class Disk(Protocol):
+    def open(self, path: str, *, create: bool = False) -> File: ...
+    def read(self, path: str) -> bytes: ...
+    def exists(self, path: str) -> bool: ...
+    def is_directory(self, path: str) -> bool: ...
+    def size(self, path: str) -> int: ...
+    def modified_ms(self, path: str) -> int: ...
+    def list(self, path: str) -> list[str]: ...
+    def make_directory(self, path: str) -> None: ...
+    def rename(self, path: str, new_path: str) -> None: ...
+    def remove(self, path: str) -> None: ...
+    def remove_directory(self, path: str) -> None: ...
+    def sync_directory(self, path: str) -> None: ...
+    def free_bytes(self, path: str) -> int: ...
+    def boot_id(self) -> str:
+        """What changes when the machine restarts, and "" where nobody can tell."""
+
+    def lock(self, path: str) -> Lock:
+        """Take the file for this process; raises BlockingIOError if another one has it."""
+
+
+class RealFile:
+    __slots__ = ("_descriptor", "path", "size")
+
+    def __init__(self, path: str, descriptor: int) -> None:
+        self.path = path
+        self.size = os.fstat(descriptor).st_size
+        self._descriptor = descriptor
+
+    def append(self, buffers: Sequence[Buffer]) -> None:
+        expected = 0
+        for buffer in buffers:
+            expected += len(buffer)
+        if len(buffers) <= IOV_MAX:
+            written = os.writev(self._descriptor, buffers)
+            if written == expected:
+                self.size += written
+                return
+            self.size += written
+            buffers = _rest(buffers, written)
+        self._append_in_parts(buffers)
+
+    def _append_in_parts(self, buffers: Sequence[Buffer]) -> None:
+        while buffers:
+            written = os.writev(self._descriptor, buffers[:IOV_MAX])
+            self.size += written
+            buffers = _rest(buffers, written)
+
+    def read(self, position: int, size: int) -> bytes:
+        data = os.pread(self._descriptor, size, position)
+        if len(data) == size or position + len(data) >= self.size:
+            return data
+        parts = [data]
+        have = len(data)
+        while have < size:  # A single read gives at most 2 GiB, and signals may cut it short.
+            data = os.pread(self._descriptor, size - have, position + have)
+            if not data:
+                break
+            parts.append(data)
+            have += len(data)
+        return b"".join(parts)
+
+    def truncate(self, size: int) -> None:
+        os.ftruncate(self._descriptor, size)
+        self.size = size
+
+    def sync(self) -> None:
+        if sys.platform == "linux":
+            os.fdatasync(self._descriptor)
+        else:
+            os.fsync(self._descriptor)
+
+    def fileno(self) -> int:
+        return self._descriptor
+
+    def close(self) -> None:
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+    def __del__(self) -> None:
+        # A fetch that is still being sent may outlive its segment: the last holder closes.
+        with suppress(OSError, AttributeError):
+            self.close()
+
+
+class RealLock:
+    """A POSIX record lock, as Java takes it, so that Apache Kafka and we respect each other."""
+
+    _held: Final[set[str]] = set()  # Record locks do not exclude two brokers in one process.
+
+    def __init__(self, path: str) -> None:
+        self._path = os.path.realpath(path)
+        if self._path in self._held:
+            raise BlockingIOError(f"{path} is locked by this process")
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(self._descriptor)
+            raise BlockingIOError(f"{path} is locked by another process") from error
+        self._held.add(self._path)
+
+    def release(self) -> None:
+        if self._path in self._held:
+            self._held.discard(self._path)
+            os.close(self._descriptor)
+
+
+class RealDisk:
+    def open(self, path: str, *, create: bool = False) -> File:
+        flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC
+        return RealFile(path, os.open(path, flags | os.O_CREAT if create else flags, 0o644))
+
+    def read(self, path: str) -> bytes:
+        with open(path, "rb") as file:
+            return file.read()
+
+    def exists(self, path: str) -> bool:
+        return os.path.exists(path)
+
+    def is_directory(self, path: str) -> bool:
+        return os.path.isdir(path)
+
+    def size(self, path: str) -> int:
+        return os.stat(path).st_size
+
+    def modified_ms(self, path: str) -> int:
+        return os.stat(path).st_mtime_ns // 1_000_000
+
+    def list(self, path: str) -> list[str]:
+        return sorted(os.listdir(path))
+
+    def make_directory(self, path: str) -> None:
+        os.makedirs(path, exist_ok=True)
+
+    def rename(self, path: str, new_path: str) -> None:
+        os.replace(path, new_path)
+
+    def remove(self, path: str) -> None:
+        os.unlink(path)
+
+    def remove_directory(self, path: str) -> None:
+        os.rmdir(path)
+
+    def sync_directory(self, path: str) -> None:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def free_bytes(self, path: str) -> int:
+        status = os.statvfs(path)
+        return status.f_bavail * status.f_frsize
+
+    def boot_id(self) -> str:
+        with suppress(OSError), open(LINUX_BOOT_ID_PATH) as file:
+            return file.read().strip()
+        return ""
+
+    def lock(self, path: str) -> Lock:
+        return RealLock(path)
+
+
+def real_disk() -> Disk:
+    return RealDisk()
+
+
+def _rest(buffers: Sequence[Buffer], written: int) -> list[Buffer]:
+    """What a short write left over."""
+    for index, buffer in enumerate(buffers):
+        if written < len(buffer):
+            return [memoryview(buffer)[written:], *buffers[index + 1 :]]
+        written -= len(buffer)
+    return []

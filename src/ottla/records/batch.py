@@ -1,0 +1,173 @@
+"""The header of a record batch: 61 bytes, read in one call, and the few fields a broker rewrites.
+
+A batch's body is opaque here; `record` looks inside. Offsets and the leader epoch lie before the
+CRC's range, so that a broker assigns them without touching the checksum.
+"""
+
+from struct import Struct
+from typing import Final
+
+from crc32c import crc32c
+
+from ottla.model.types import Offset
+
+Buffer = bytes | bytearray | memoryview
+
+HEADER_BYTES: Final = 61
+LOG_OVERHEAD_BYTES: Final = 12  # Base offset and length: what a batch's own length leaves out.
+MAGIC: Final = 2
+CRC_START: Final = 21  # The CRC covers everything from the attributes on.
+
+HEADER: Final = Struct(">qiibIhiqqqhii")
+OFFSET_AND_LENGTH: Final = Struct(">qi")
+ASSIGNED: Final = Struct(">qii")  # Base offset, length, leader epoch.
+STAMPED: Final = Struct(">hiqq")  # Attributes, last offset delta, base and max timestamp.
+UINT32: Final = Struct(">I")
+
+CODEC_MASK: Final = 0x07
+LOG_APPEND_TIME: Final = 0x08
+TRANSACTIONAL: Final = 0x10
+CONTROL: Final = 0x20
+DELETE_HORIZON: Final = 0x40
+
+NO_TIMESTAMP: Final = -1
+NO_PRODUCER_ID: Final = -1
+NO_PRODUCER_EPOCH: Final = -1
+NO_SEQUENCE: Final = -1
+NO_LEADER_EPOCH: Final = -1
+SEQUENCE_MAX: Final = 2**31 - 1
+
+
+class Batch:
+    """A view of one batch. `data` holds exactly its bytes, and is writable where it is assigned."""
+
+    __slots__ = (
+        "attributes",
+        "base_offset",
+        "base_sequence",
+        "base_timestamp",
+        "count",
+        "crc",
+        "data",
+        "last_offset_delta",
+        "leader_epoch",
+        "magic",
+        "max_timestamp",
+        "producer_epoch",
+        "producer_id",
+        "size",
+    )
+
+    def __init__(self, data: Buffer) -> None:
+        """`data` is one whole batch; its length field is trusted to say so."""
+        self.data = data
+        (
+            self.base_offset,
+            length,
+            self.leader_epoch,
+            self.magic,
+            self.crc,
+            self.attributes,
+            self.last_offset_delta,
+            self.base_timestamp,
+            self.max_timestamp,
+            self.producer_id,
+            self.producer_epoch,
+            self.base_sequence,
+            self.count,
+        ) = HEADER.unpack_from(data)
+        self.size: int = length + LOG_OVERHEAD_BYTES
+
+    @classmethod
+    def parse(cls, buffer: Buffer, position: int = 0) -> "Batch":
+        """The batch at `position`; ValueError if there is no whole one. The CRC is not checked."""
+        _, length = OFFSET_AND_LENGTH.unpack_from(buffer, position)
+        size = length + LOG_OVERHEAD_BYTES
+        if size < HEADER_BYTES:
+            raise ValueError(f"a batch of {size} bytes is shorter than its header")
+        if position + size > len(buffer):
+            raise ValueError(f"a batch of {size} bytes, of which {len(buffer) - position} are here")
+        if position == 0 and size == len(buffer):
+            return cls(buffer)
+        return cls(memoryview(buffer)[position : position + size])
+
+    def assign(self, base_offset: Offset, leader_epoch: int) -> None:
+        ASSIGNED.pack_into(
+            self.data,  # type: ignore[arg-type]  # Only a writable buffer is ever assigned.
+            0,
+            base_offset,
+            self.size - LOG_OVERHEAD_BYTES,
+            leader_epoch,
+        )
+        self.base_offset = base_offset
+        self.leader_epoch = leader_epoch
+
+    def stamp_append_time(self, now: int) -> None:
+        """Every record now carries `now`: the attribute says so, and the CRC is made anew."""
+        self.attributes |= LOG_APPEND_TIME
+        self.max_timestamp = now
+        STAMPED.pack_into(
+            self.data,  # type: ignore[arg-type]
+            CRC_START,
+            self.attributes,
+            self.last_offset_delta,
+            self.base_timestamp,
+            now,
+        )
+        self.seal()
+
+    def seal(self) -> None:
+        """Write the CRC of what the batch holds now."""
+        self.crc = checksum(self.data)
+        UINT32.pack_into(self.data, 17, self.crc)  # type: ignore[arg-type]
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether the checksum holds."""
+        return self.crc == checksum(self.data)
+
+    @property
+    def last_offset(self) -> Offset:
+        return self.base_offset + self.last_offset_delta
+
+    @property
+    def next_offset(self) -> Offset:
+        return self.base_offset + self.last_offset_delta + 1
+
+    @property
+    def last_sequence(self) -> int:
+        if self.base_sequence < 0:
+            return NO_SEQUENCE
+        return (self.base_sequence + self.last_offset_delta) & SEQUENCE_MAX
+
+    @property
+    def codec(self) -> int:
+        return self.attributes & CODEC_MASK
+
+    @property
+    def is_control(self) -> bool:
+        return bool(self.attributes & CONTROL)
+
+    @property
+    def is_transactional(self) -> bool:
+        return bool(self.attributes & TRANSACTIONAL)
+
+    @property
+    def is_log_append_time(self) -> bool:
+        return bool(self.attributes & LOG_APPEND_TIME)
+
+    @property
+    def body(self) -> memoryview:
+        return memoryview(self.data)[HEADER_BYTES : self.size]
+
+    def __repr__(self) -> str:
+        return (
+            f"Batch(offsets {self.base_offset}-{self.last_offset}, {self.size} bytes, "
+            f"epoch {self.leader_epoch}, codec {self.codec}, producer {self.producer_id})"
+        )
+
+
+def checksum(data: Buffer) -> int:
+    """The CRC-32C that the header of the batch `data` should carry."""
+    value: int = crc32c(memoryview(data)[CRC_START:])
+    return value

@@ -1,0 +1,200 @@
+"""The four codecs of record batches, each with a hard cap on what it may unfold to.
+
+A batch of one megabyte can claim 32 gigabytes (zstd on zeros), so nothing is ever unfolded into a
+buffer that grows by itself. gzip is zlib's, lz4 is `lz4` (Java reads only frames of independent
+blocks, which `cramjam` cannot write), snappy and zstd are `cramjam`. The libraries are imported on
+first use: most brokers pass batches through untouched and never need them.
+"""
+
+import zlib
+from enum import IntEnum
+from struct import Struct, error
+from typing import Final
+
+from ottla.records.batch import Buffer
+
+_INT: Final = Struct(">i")
+
+GZIP_LEVEL_DEFAULT: Final = -1
+LZ4_LEVEL_DEFAULT: Final = 9
+ZSTD_LEVEL_DEFAULT: Final = 3
+
+_GZIP_WINDOW: Final = 31  # 15 bits, with gzip's own header and trailer.
+_FIRST_GUESS_BYTES: Final = 64 * 1024
+
+# Snappy as Java streams it (xerial): a header, then blocks of a length and raw snappy each.
+_XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
+_XERIAL_HEADER: Final = _XERIAL_MAGIC + _INT.pack(1) + _INT.pack(1)
+_XERIAL_BLOCK_BYTES: Final = 32 * 1024
+
+
+class Codec(IntEnum):
+    NONE = 0
+    GZIP = 1
+    SNAPPY = 2
+    LZ4 = 3
+    ZSTD = 4
+
+
+class CompressionError(ValueError):
+    """The bytes are not what their codec says."""
+
+
+class TooLarge(CompressionError):
+    """The bytes unfold to more than the cap."""
+
+    def __init__(self, bytes_max: int) -> None:
+        super().__init__(f"the records unfold to more than {bytes_max} bytes")
+
+
+def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
+    """`data` as Apache Kafka's own writer would frame it; `level` None is Kafka's default."""
+    if codec == Codec.GZIP:
+        compressor = zlib.compressobj(
+            GZIP_LEVEL_DEFAULT if level is None else level, zlib.DEFLATED, _GZIP_WINDOW
+        )
+        return compressor.compress(data) + compressor.flush()
+    if codec == Codec.SNAPPY:
+        return _compress_snappy(data)
+    if codec == Codec.LZ4:
+        return _compress_lz4(data, LZ4_LEVEL_DEFAULT if level is None else level)
+    if codec == Codec.ZSTD:
+        from cramjam import zstd
+
+        return bytes(zstd.compress(data, ZSTD_LEVEL_DEFAULT if level is None else level))
+    assert codec == Codec.NONE, f"codec {codec} does not exist"
+    return bytes(data)
+
+
+def decompress(codec: int, data: Buffer, bytes_max: int) -> Buffer:
+    """The records of a batch; never more than `bytes_max`, nor much more memory than that."""
+    if codec == Codec.NONE:
+        if len(data) > bytes_max:
+            raise TooLarge(bytes_max)
+        return data
+    if codec == Codec.GZIP:
+        return _decompress_gzip(data, bytes_max)
+    if codec == Codec.SNAPPY:
+        return _decompress_snappy(data, bytes_max)
+    if codec == Codec.LZ4:
+        return _decompress_lz4(data, bytes_max)
+    if codec == Codec.ZSTD:
+        return _decompress_zstd(data, bytes_max)
+    raise CompressionError(f"codec {codec} does not exist")
+
+
+def _decompress_gzip(data: Buffer, bytes_max: int) -> bytes:
+    parts: list[bytes] = []
+    have = 0
+    rest: Buffer = data
+    while rest:  # A gzip stream may be several members one after the other.
+        member = zlib.decompressobj(_GZIP_WINDOW)
+        try:
+            part = member.decompress(rest, bytes_max - have + 1)
+        except zlib.error as failure:
+            raise CompressionError(f"bad gzip data: {failure}") from failure
+        parts.append(part)
+        have += len(part)
+        if have > bytes_max:
+            raise TooLarge(bytes_max)
+        if not member.eof:
+            raise CompressionError("the gzip data ends too early")
+        rest = member.unused_data
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _compress_snappy(data: Buffer) -> bytes:
+    from cramjam import snappy
+
+    view = memoryview(data)
+    parts = [_XERIAL_HEADER]
+    for start in range(0, len(view), _XERIAL_BLOCK_BYTES):
+        block = bytes(snappy.compress_raw(view[start : start + _XERIAL_BLOCK_BYTES]))
+        parts.append(_INT.pack(len(block)))
+        parts.append(block)
+    return b"".join(parts)
+
+
+def _decompress_snappy(data: Buffer, bytes_max: int) -> bytes:
+    view = memoryview(data)
+    if bytes(view[: len(_XERIAL_MAGIC)]) != _XERIAL_MAGIC:
+        return _decompress_snappy_block(view, bytes_max)
+    parts: list[bytes] = []
+    have = 0
+    position = len(_XERIAL_HEADER)
+    while position < len(view):
+        try:
+            (size,) = _INT.unpack_from(view, position)
+        except error as failure:
+            raise CompressionError("the snappy data ends too early") from failure
+        block = view[position + 4 : position + 4 + size]
+        if size < 0 or len(block) != size:
+            raise CompressionError("the snappy data ends too early")
+        parts.append(_decompress_snappy_block(block, bytes_max - have))
+        have += len(parts[-1])
+        position += 4 + size
+    return b"".join(parts)
+
+
+def _decompress_snappy_block(block: memoryview, bytes_max: int) -> bytes:
+    from cramjam import DecompressionError, snappy
+
+    try:
+        size: int = snappy.decompress_raw_len(block)  # What the block claims comes first in it.
+        if size > bytes_max:
+            raise TooLarge(bytes_max)
+        # Snappy can hardly unfold to more than 64 bytes for 3: a wilder claim allocates nothing.
+        if size > 32 * len(block) + 64:
+            raise CompressionError("the snappy block claims more than it can hold")
+        output = bytearray(size)
+        written = snappy.decompress_raw_into(block, output)
+    except DecompressionError as failure:
+        raise CompressionError(f"bad snappy data: {failure}") from failure
+    return bytes(memoryview(output)[:written])
+
+
+def _compress_lz4(data: Buffer, level: int) -> bytes:
+    import lz4.frame
+
+    # Kafka's level 9 is its fast compressor's default; `lz4` counts the fast one as 0.
+    framed: bytes = lz4.frame.compress(
+        data,
+        compression_level=0 if level == LZ4_LEVEL_DEFAULT else level,
+        block_size=lz4.frame.BLOCKSIZE_MAX64KB,
+        block_linked=False,
+        content_checksum=False,
+        store_size=False,
+    )
+    return framed
+
+
+def _decompress_lz4(data: Buffer, bytes_max: int) -> bytes:
+    import lz4.frame
+
+    decompressor = lz4.frame.LZ4FrameDecompressor()
+    try:
+        output: bytes = decompressor.decompress(data, max_length=bytes_max + 1)
+    except RuntimeError as failure:
+        raise CompressionError(f"bad lz4 data: {failure}") from failure
+    if len(output) > bytes_max:
+        raise TooLarge(bytes_max)
+    if not decompressor.eof:
+        raise CompressionError("the lz4 data ends too early")
+    return output
+
+
+def _decompress_zstd(data: Buffer, bytes_max: int) -> Buffer:
+    from cramjam import DecompressionError, zstd
+
+    # It writes into a buffer that cannot grow. The first guess fits most batches; the second is
+    # the cap, whose pages are taken from the system only as far as they are written.
+    for size in (min(bytes_max, max(_FIRST_GUESS_BYTES, 8 * len(data))), bytes_max):
+        output = bytearray(size)
+        try:
+            written = zstd.decompress_into(data, output)
+        except DecompressionError as failure:
+            if "whole buffer" not in str(failure):
+                raise CompressionError(f"bad zstd data: {failure}") from failure
+            continue
+        return memoryview(output)[:written]
+    raise TooLarge(bytes_max)
