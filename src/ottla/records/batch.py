@@ -104,15 +104,24 @@ class Batch:
 
     def stamp_append_time(self, now: int) -> None:
         """Every record now carries `now`: the attribute says so, and the CRC is made anew."""
-        self.attributes |= LOG_APPEND_TIME
-        self.max_timestamp = now
+        self._restamp(self.attributes | LOG_APPEND_TIME, now)
+
+    def clear_append_time(self) -> None:
+        self._restamp(self.attributes & ~LOG_APPEND_TIME, self.max_timestamp)
+
+    def set_max_timestamp(self, max_timestamp: int) -> None:
+        self._restamp(self.attributes, max_timestamp)
+
+    def _restamp(self, attributes: int, max_timestamp: int) -> None:
+        self.attributes = attributes
+        self.max_timestamp = max_timestamp
         STAMPED.pack_into(
             self.data,  # type: ignore[arg-type]
             CRC_START,
-            self.attributes,
+            attributes,
             self.last_offset_delta,
             self.base_timestamp,
-            now,
+            max_timestamp,
         )
         self.seal()
 

@@ -1,0 +1,207 @@
+"""What a broker lets into a log: one batch from a producer, checked as Apache Kafka checks it.
+
+`admit` reads the 61 bytes of header and the CRC; that is all for most topics, and it runs for
+every produced batch, so the good case is one chain of comparisons and the rest happens elsewhere.
+It looks at the records themselves only where someone needs it: compacted topics (keys), topics
+that recompress, a bound on old timestamps, or full validation (`inspection`).
+"""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from crc32c import crc32c
+
+from ottla.model.errors import ErrorCode, Refusal
+from ottla.model.types import Millis, WallTime
+from ottla.records.batch import CRC_START, HEADER_BYTES, LOG_APPEND_TIME, MAGIC, Batch, Buffer
+from ottla.records.compression import Codec
+from ottla.records.inspection import InvalidRecords, inspect, timestamp_out_of_range
+
+ZSTD_SINCE_VERSION: Final = 7
+UNBOUNDED_MS: Final = 2**63 - 1
+HOUR_MS: Final = 3_600_000
+
+CREATE_TIME: Final = "CreateTime"
+APPEND_TIME: Final = "LogAppendTime"
+CODEC_OF_NAME: Final = {
+    "uncompressed": Codec.NONE,
+    "gzip": Codec.GZIP,
+    "snappy": Codec.SNAPPY,
+    "lz4": Codec.LZ4,
+    "zstd": Codec.ZSTD,
+}
+
+# A batch whose attributes have nothing else set needs no explanation: codec and transactional.
+_PLAIN_ATTRIBUTES: Final = 0x17
+
+
+@dataclass(frozen=True, slots=True)
+class AdmissionPolicy:
+    """A topic's configuration, as far as it decides what is let in; strings are Kafka's values."""
+
+    message_bytes_max: int = 1_048_588
+    timestamp_type: str = CREATE_TIME
+    timestamp_before_ms_max: Millis = UNBOUNDED_MS
+    timestamp_after_ms_max: Millis = HOUR_MS
+    compression_type: str = "producer"
+    compression_level: int | None = None  # Of `compression_type`; None is the codec's default.
+    is_compacted: bool = False
+    full_validation: bool = False
+    decompressed_bytes_max: int = 256 * 1024 * 1024
+
+    codec: int | None = field(init=False, default=None)  # None: whatever the producer chose.
+    is_append_time: bool = field(init=False, default=False)
+    inspects_all: bool = field(init=False, default=False)
+
+    def __post_init__(self) -> None:
+        codec = CODEC_OF_NAME.get(self.compression_type)
+        assert codec is not None or self.compression_type == "producer", self.compression_type
+        object.__setattr__(self, "codec", codec)
+        object.__setattr__(self, "is_append_time", self.timestamp_type == APPEND_TIME)
+        bounds_age = not self.is_append_time and self.timestamp_before_ms_max < UNBOUNDED_MS // 2
+        inspects_all = self.is_compacted or self.full_validation or bounds_age
+        object.__setattr__(self, "inspects_all", inspects_all)
+
+
+def admit(data: Buffer, policy: AdmissionPolicy, now: WallTime, version: int) -> Batch:
+    """The batch in `data`, ready for `Log.stage`, or a Refusal with Kafka's code.
+
+    The batch keeps `data` itself, unless its records had to be rewritten.
+    """
+    size = len(data)
+    if size < HEADER_BYTES:
+        raise _refusal_of_fragment(data, version)
+    batch = Batch(data)
+    attributes = batch.attributes
+    if not (
+        batch.size == size
+        and size <= policy.message_bytes_max
+        and batch.magic == MAGIC
+        and batch.crc == crc32c(memoryview(data)[CRC_START:])
+        and batch.base_offset == 0
+        and 0 < batch.count == batch.last_offset_delta + 1
+        and not attributes & ~_PLAIN_ATTRIBUTES
+        and (attributes & 0x07) <= 4
+        and (batch.base_sequence >= 0 or batch.producer_id < 0)
+        and (version >= ZSTD_SINCE_VERSION or attributes & 0x07 != Codec.ZSTD)
+    ):
+        _refuse_what_is_wrong(batch, size, policy, version)
+    if policy.inspects_all or (policy.codec is not None and policy.codec != attributes & 0x07):
+        batch = inspect(batch, policy, now)
+    elif batch.max_timestamp - now > policy.timestamp_after_ms_max and not policy.is_append_time:
+        raise _refusal_of_timestamp(batch, policy, now)
+    if policy.is_append_time:
+        batch.stamp_append_time(now)
+    elif batch.attributes & LOG_APPEND_TIME:
+        batch.clear_append_time()
+    return batch
+
+
+def _refusal_of_fragment(data: Buffer, version: int) -> Refusal:
+    """Fewer bytes than a header."""
+    if len(data) >= 17:
+        length = int.from_bytes(data[8:12], "big", signed=True)
+        magic = data[16]
+        if length < 14 or magic > MAGIC or (magic == MAGIC and length + 12 <= len(data)):
+            return Refusal(
+                ErrorCode.CORRUPT_MESSAGE, f"a record batch of {len(data)} bytes has no header"
+            )
+    return _refusal_of_count(version)
+
+
+def _refusal_of_count(version: int) -> Refusal:
+    return Refusal(
+        ErrorCode.INVALID_RECORD,
+        f"Produce requests with version {version} are only allowed to contain exactly one record "
+        "batch per partition",
+    )
+
+
+def _refuse_what_is_wrong(batch: Batch, size: int, policy: AdmissionPolicy, version: int) -> None:
+    """Name the first thing that is wrong, in the order in which Apache Kafka would find it.
+
+    Returns if nothing is: the attributes are unusual, but allowed.
+    """
+    _refuse_bad_frame(batch, size, version)
+    if batch.base_offset != 0:
+        raise _invalid(f"a produced batch starts at offset 0, not {batch.base_offset}")
+    if size > policy.message_bytes_max:
+        raise Refusal(
+            ErrorCode.MESSAGE_TOO_LARGE,
+            f"The record batch size is {size} bytes which exceeds the maximum configured value of "
+            f"{policy.message_bytes_max}.",
+        )
+    if not batch.is_valid:
+        raise Refusal(
+            ErrorCode.CORRUPT_MESSAGE,
+            f"Record is corrupt (stored crc = {batch.crc}): its checksum does not match",
+        )
+    if batch.last_offset_delta < 0:
+        raise _invalid(f"Batch has an invalid offset range: [0, {batch.last_offset_delta}]")
+    if batch.count <= 0:
+        raise _invalid(f"Invalid reported count for record batch: {batch.count}")
+    if batch.count != batch.last_offset_delta + 1:
+        raise _invalid(
+            f"Inconsistent batch offset range [0, {batch.last_offset_delta}] and count of records "
+            f"{batch.count}"
+        )
+    if batch.is_control:
+        raise _invalid("Clients are not allowed to write control records")
+    if batch.producer_id >= 0 and batch.base_sequence < 0:
+        raise _invalid(
+            f"Invalid sequence number {batch.base_sequence} in record batch with producerId "
+            f"{batch.producer_id}"
+        )
+    if batch.is_log_append_time and policy.is_append_time:
+        raise InvalidRecords(
+            ErrorCode.INVALID_TIMESTAMP,
+            [
+                (index, "Producer should not set timestamp type to LogAppendTime.")
+                for index in range(batch.count)
+            ],
+        )
+
+
+def _refuse_bad_frame(batch: Batch, size: int, version: int) -> None:
+    """Sizes, magic and codec: what decides whether there is one batch at all."""
+    length = batch.size - 12
+    if length < 14 or batch.magic > MAGIC or batch.magic < 0:
+        raise Refusal(
+            ErrorCode.CORRUPT_MESSAGE,
+            f"a record batch of length {length} and magic {batch.magic} does not exist",
+        )
+    if batch.size > size:
+        raise _refusal_of_count(version)
+    if batch.magic != MAGIC:
+        raise _invalid(
+            f"Produce requests with version {version} are only allowed to contain record batches "
+            f"with magic version 2, not {batch.magic}"
+        )
+    if batch.codec == Codec.ZSTD and version < ZSTD_SINCE_VERSION:
+        raise Refusal(
+            ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+            f"Produce requests with version {version} are not allowed to use ZStandard compression",
+        )
+    if batch.size < size:
+        raise _refusal_of_count(version)
+    if batch.codec > Codec.ZSTD:
+        raise Refusal(
+            ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"Unknown compression type id: {batch.codec}"
+        )
+
+
+def _refusal_of_timestamp(batch: Batch, policy: AdmissionPolicy, now: WallTime) -> Refusal:
+    """The header says that some record is too far ahead; the records say which ones."""
+    try:
+        inspect(batch, policy, now)
+    except Refusal as refusal:
+        return refusal
+    # The header alone is wrong about it. Nobody honest writes such a batch.
+    return InvalidRecords(
+        ErrorCode.INVALID_TIMESTAMP,
+        [(0, timestamp_out_of_range(batch.max_timestamp, 0, policy, now))],
+    )
+
+
+def _invalid(message: str) -> Refusal:
+    return Refusal(ErrorCode.INVALID_RECORD, message)
