@@ -1,0 +1,74 @@
+"""Messages to bytes and back, for every version that a message class names.
+
+The code for a class and a version is compiled when it is first needed (`encoder_source`,
+`decoder_source`). A field that has a value other than its default, in a version without that
+field, is left out if Kafka calls it ignorable, and else refused with UNSUPPORTED_VERSION: the
+caller would lose what it meant to say. A value that does not fit its type is our own mistake and
+raises ValueError. Whatever is wrong with bytes that we read raises ProtocolError.
+"""
+
+from struct import error as struct_error
+from typing import TypeVar
+
+from ottla.model.errors import ProtocolError
+from ottla.protocol.decoder_source import Decoder, compile_decoder
+from ottla.protocol.encoder_source import Encoder, compile_encoder
+from ottla.protocol.varint import Buffer
+
+M = TypeVar("M")
+
+_encoders: dict[tuple[type, int], Encoder] = {}
+_decoders: dict[tuple[type, int], Decoder] = {}
+
+
+def encode(message: object, version: int) -> bytes:
+    out = bytearray()
+    encode_into(message, version, out)
+    return bytes(out)
+
+
+def encode_into(message: object, version: int, out: bytearray) -> None:
+    """Append the message to `out`; what is there already stays, whatever happens."""
+    cls = type(message)
+    encoder = _encoders.get((cls, version))
+    if encoder is None:
+        encoder = compile_encoder(cls, version, _is_flexible(cls, version))
+        _encoders[cls, version] = encoder
+    start = len(out)
+    try:
+        encoder(message, out)
+    except (struct_error, TypeError, AttributeError) as error:
+        del out[start:]
+        raise ValueError(f"{message!r} does not fit version {version}: {error}") from error
+    except BaseException:
+        del out[start:]
+        raise
+
+
+def decode(cls: type[M], buffer: Buffer, version: int) -> M:
+    """The message in `buffer`; like Kafka, ignores what may follow it."""
+    return decode_from(cls, buffer, 0, version)[0]
+
+
+def decode_from(cls: type[M], buffer: Buffer, position: int, version: int) -> tuple[M, int]:
+    """The message at `position`, and where it ends."""
+    decoder = _decoders.get((cls, version))
+    if decoder is None:
+        decoder = compile_decoder(cls, version, _is_flexible(cls, version))
+        _decoders[cls, version] = decoder
+    try:
+        return decoder(buffer, position)
+    except (struct_error, IndexError) as error:
+        raise ProtocolError(f"{_name(cls)} v{version} ends too early: {error}") from error
+
+
+def _is_flexible(cls: type, version: int) -> bool:
+    versions: range = cls.VERSIONS  # type: ignore[attr-defined]
+    flexible_since: int = cls.FLEXIBLE_SINCE  # type: ignore[attr-defined]
+    if version not in versions:
+        raise ValueError(f"{_name(cls)} has no version {version}, only {versions}")
+    return version >= flexible_since
+
+
+def _name(cls: type) -> str:
+    return f"{cls.__module__.rpartition('.')[2]}.{cls.__qualname__}"

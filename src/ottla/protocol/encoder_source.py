@@ -1,0 +1,192 @@
+"""Writes the source of an encoder: straight-line Python for one message class and one version."""
+
+from collections.abc import Callable
+from struct import Struct, pack
+from typing import Any, NoReturn
+
+from ottla.model.errors import ErrorCode, Refusal
+from ottla.protocol import varint
+from ottla.protocol.schema import FIXED_CODES, UNSET, Field, fields_of
+
+Encoder = Callable[[Any, bytearray], None]
+
+
+def compile_encoder(cls: type, version: int, flexible: bool) -> Encoder:
+    writer = _Writer(cls, version, flexible)
+    writer.lines.append("def encode(o, out):")
+    writer.struct(cls, "o", cls.__name__)
+    writer.flush()
+    writer.write("return")
+    source = "\n".join(writer.lines)
+    exec(source, writer.names)  # noqa: S102  The source is made of the names of our own fields.
+    encoder: Encoder = writer.names["encode"]
+    return encoder
+
+
+class _Writer:
+    def __init__(self, cls: type, version: int, flexible: bool) -> None:
+        self.version = version
+        self.flexible = flexible
+        self.names: dict[str, Any] = {
+            "pack": pack,
+            "append_uvarint": varint.append_uvarint,
+            "append_tags": varint.append_tags,
+            "absent": _absent(cls, version),
+        }
+        self.lines: list[str] = []
+        self.indent = 1
+        self.out = "out"  # Where bytes go: the message, or the value of a tagged field.
+        self._run: list[tuple[str, str]] = []  # Fixed fields not yet written: value and kind.
+        self._variables = 0
+
+    def write(self, line: str) -> None:
+        self.lines.append(" " * self.indent + line)
+
+    def variable(self, prefix: str) -> str:
+        """A name used nowhere else, since all structs are unrolled into one function."""
+        self._variables += 1
+        return f"{prefix}{self._variables}"
+
+    def struct(self, cls: type, source: str, path: str) -> None:
+        tagged = []
+        for field in fields_of(cls):
+            value, field_path = f"{source}.{field.name}", f"{path}.{field.name}"
+            if not field.is_in(self.version):
+                if not field.ignorable:
+                    self.write(f"if {self.differs(field, value)}: absent({field_path!r})")
+            elif field.tag is not None:
+                tagged.append(field)
+            else:
+                self.field(field, value, field_path)
+        if self.flexible:
+            self.flush()
+            self.tags(tagged, source, path)
+
+    def differs(self, field: Field, value: str) -> str:
+        """The condition under which the field does not have its default."""
+        if field.default is None:
+            return f"{value} is not None"
+        if field.default is not UNSET:
+            return f"{value} != {field.default!r}"
+        if field.kind == "array":
+            return f"{value} is None or len({value})"
+        name = f"fresh_{field.of.__name__}"
+        self.names[name] = field.of
+        return f"{value} != {name}()"
+
+    def field(self, field: Field, value: str, path: str) -> None:
+        if field.kind in FIXED_CODES:
+            self._run.append((value, field.kind))
+            return
+        nullable = field.is_nullable_in(self.version)
+        if field.kind == "struct":
+            self.inner_struct(field, value, path, nullable)
+            return
+        name = self.variable("value")
+        self.write(f"{name} = {value}")
+        if nullable:
+            self.flush()
+            self.write(f"if {name} is None: {self.out} += {self.null_length(field.kind)!r}")
+            self.write("else:")
+            self.indent += 1
+        if field.kind == "array":
+            self.array(field.of, name, path)
+        else:
+            self.span(f"{name}.encode()" if field.kind == "string" else name, field.kind)
+        self.indent -= nullable
+
+    def null_length(self, kind: str) -> bytes:
+        if self.flexible:
+            return b"\0"
+        return b"\xff\xff" if kind == "string" else b"\xff\xff\xff\xff"
+
+    def span(self, value: str, kind: str) -> None:
+        self.write(f"b = {value}")
+        self.length("len(b)", "int16" if kind == "string" else "int32")
+        self.write(f"{self.out} += b")
+
+    def length(self, count: str, classic_kind: str) -> None:
+        if not self.flexible:
+            self._run.append((count, classic_kind))
+            self.flush()
+            return
+        self.flush()
+        self.write(f"n = {count} + 1")
+        self.write(f"if n < 128: {self.out}.append(n)")
+        self.write(f"else: append_uvarint({self.out}, n)")
+
+    def array(self, of: type | str, value: str, path: str) -> None:
+        self.length(f"len({value})", "int32")
+        if isinstance(of, str) and of in FIXED_CODES:
+            if of == "uuid":
+                self.write(f"{self.out} += b''.join({value})")
+            else:
+                code = f"f'>{{len({value})}}{FIXED_CODES[of]}'"
+                self.write(f"{self.out} += pack({code}, *{value})")
+            return
+        item = self.variable("item")
+        self.write(f"for {item} in {value}:")
+        self.indent += 1
+        if isinstance(of, str):
+            self.field(Field(of, None), item, path)
+        else:
+            before = len(self.lines)
+            self.struct(of, item, path)
+            self.flush()
+            if len(self.lines) == before:
+                self.write("pass")
+        self.indent -= 1
+
+    def inner_struct(self, field: Field, value: str, path: str, nullable: bool) -> None:
+        name = self.variable("item")
+        self.write(f"{name} = {value}")
+        if nullable:
+            self.flush()
+            self.write(f"if {name} is None: {self.out} += b'\\xff'")
+            self.write("else:")
+            self.indent += 1
+            self.write(f"{self.out} += b'\\1'")
+        self.struct(field.of, name, path)
+        if nullable:
+            self.flush()
+            self.indent -= 1
+
+    def tags(self, tagged: list[Field], source: str, path: str) -> None:
+        """Tagged fields that differ from their defaults, in the order of their tags."""
+        if not tagged:
+            self.write(f"{self.out}.append(0)")
+            return
+        outer, self.out = self.out, self.variable("out")
+        tags = self.variable("tags")
+        self.write(f"{tags} = []")
+        for field in sorted(tagged, key=lambda field: field.tag or 0):
+            value = f"{source}.{field.name}"
+            self.write(f"if {self.differs(field, value)}:")
+            self.indent += 1
+            self.write(f"{self.out} = bytearray()")
+            self.field(field, value, f"{path}.{field.name}")
+            self.flush()
+            self.write(f"{tags}.append(({field.tag}, {self.out}))")
+            self.indent -= 1
+        self.out = outer
+        self.write(f"if {tags}: append_tags({self.out}, {tags})")
+        self.write(f"else: {self.out}.append(0)")
+
+    def flush(self) -> None:
+        """Write the run of fixed fields with one call."""
+        if not self._run:
+            return
+        layout = Struct(">" + "".join(FIXED_CODES[kind] for _, kind in self._run))
+        packer = f"pack{len(self.names)}"
+        self.names[packer] = layout.pack
+        values = ", ".join(value for value, _ in self._run)
+        self.write(f"{self.out} += {packer}({values})")
+        self._run = []
+
+
+def _absent(cls: type, version: int) -> Callable[[str], NoReturn]:
+    def absent(path: str) -> NoReturn:
+        message = f"version {version} of {cls.__module__} has no place for {path}"
+        raise Refusal(ErrorCode.UNSUPPORTED_VERSION, message)
+
+    return absent

@@ -1,0 +1,1 @@
+"""One module per API, named as Kafka names the API, each with a `Request` and a `Response`."""
