@@ -226,9 +226,10 @@ def _first_init(self: Any, *args: Any, **kwargs: Any) -> None:
 
 
 def _equal(self: Any, other: object) -> bool:
-    if type(self) is not type(other):
-        return False
-    return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
+    names: tuple[str, ...] = self.__slots__
+    return type(self) is type(other) and all(
+        getattr(self, name) == getattr(other, name) for name in names
+    )
 
 
 def _show(self: Any) -> str:
