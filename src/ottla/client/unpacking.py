@@ -1,0 +1,112 @@
+"""From the bytes of a fetch to messages: whole batches, checked, committed ones only if asked so.
+
+A broker sends batches as they lie on its disk: the first may begin below the offset asked for, the
+last may be cut, and the records of aborted transactions are among them with a list of their
+producers (KIP-98). All of that ends here.
+"""
+
+from collections.abc import Iterable, Iterator
+from struct import Struct, error
+
+from ottla.client.errors import ClientError
+from ottla.client.message import Message
+from ottla.env.disk import Buffer
+from ottla.model.types import Offset, TopicPartition
+from ottla.records.batch import LOG_OVERHEAD_BYTES, MAGIC, Batch
+from ottla.records.record import BadRecords, read_records
+
+DECOMPRESSED_BYTES_MAX = 256 * 1024 * 1024
+CONTROL_KEY = Struct(">hh")  # Version and type of a control record.
+ABORT = 0
+
+
+class CorruptBatch(ClientError):
+    """A broker sent a batch that is not what its producer wrote."""
+
+
+class Transactions:
+    """Which transactional batches of one fetch were aborted."""
+
+    def __init__(self, aborted: Iterable[tuple[int, Offset]] = ()) -> None:
+        """`aborted`: producer ids and the first offset of each aborted transaction."""
+        self._to_come = sorted(aborted, key=lambda item: item[1], reverse=True)
+        self._aborted: set[int] = set()
+
+    def is_aborted(self, batch: Batch) -> bool:
+        """Asked for each batch in the order of the log."""
+        while self._to_come and self._to_come[-1][1] <= batch.last_offset:
+            self._aborted.add(self._to_come.pop()[0])
+        if batch.is_control and _is_abort(batch):
+            self._aborted.discard(batch.producer_id)
+        return batch.is_transactional and batch.producer_id in self._aborted
+
+
+def unpack(
+    topic_partition: TopicPartition,
+    data: Buffer | None,
+    *,
+    offset: Offset,
+    transactions: Transactions | None = None,
+) -> tuple[list[Message], Offset]:
+    """The messages from `offset` on, and the offset that follows all that was looked at."""
+    messages: list[Message] = []
+    for batch in batches_in(data or b""):
+        if batch.next_offset <= offset:
+            continue
+        if not batch.is_valid:
+            raise CorruptBatch(
+                f"{topic_partition} holds a batch at offset {batch.base_offset}"
+                " whose checksum does not match"
+            )
+        is_hidden = transactions is not None and transactions.is_aborted(batch)
+        if not (is_hidden or batch.is_control):
+            try:
+                messages += _messages_of(topic_partition, batch, offset)
+            except BadRecords as failure:
+                raise CorruptBatch(
+                    f"{topic_partition} holds a batch at offset {batch.base_offset}"
+                    f" that cannot be read: {failure}"
+                ) from failure
+        offset = batch.next_offset
+    return messages, offset
+
+
+def batches_in(data: Buffer) -> Iterator[Batch]:
+    """The whole batches; a tail that was cut is left out."""
+    position = 0
+    while position + LOG_OVERHEAD_BYTES <= len(data):
+        try:
+            batch = Batch.parse(data, position)
+        except (ValueError, error):
+            return
+        if batch.magic != MAGIC:
+            raise CorruptBatch(f"a batch of format {batch.magic} came; only format 2 is read")
+        yield batch
+        position += batch.size
+
+
+def _messages_of(
+    topic_partition: TopicPartition, batch: Batch, offset: Offset
+) -> Iterator[Message]:
+    topic, partition = topic_partition
+    is_append_time = batch.is_log_append_time
+    for record in read_records(batch, DECOMPRESSED_BYTES_MAX):
+        if record.offset < offset:
+            continue
+        yield Message(
+            topic,
+            partition,
+            record.offset,
+            record.timestamp,
+            is_append_time,
+            record.key,
+            record.value,
+            record.headers,
+        )
+
+
+def _is_abort(batch: Batch) -> bool:
+    for record in read_records(batch, DECOMPRESSED_BYTES_MAX):
+        key = record.key or b""
+        return len(key) >= CONTROL_KEY.size and CONTROL_KEY.unpack_from(key)[1] == ABORT
+    return False
