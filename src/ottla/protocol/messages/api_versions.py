@@ -1,9 +1,8 @@
-"""ApiVersions (api key 18), versions 0 to 4.
+"""ApiVersions (api key 18), versions 0 to 4: which APIs and versions a broker speaks.
 
 v1   throttle_time_ms in the answer
 v2   throttled answers are sent at once, the client waits
-v3   flexible encoding; client_software_name, client_software_version; supported_features,
-     finalized_features_epoch, finalized_features, zk_migration_ready in the answer
+v3   flexible encoding; the client names its software; features in the answer
 v4   a supported feature may start at level 0
 """
 

@@ -1,4 +1,4 @@
-"""CreateTopics (api key 19), versions 2 to 7.
+"""CreateTopics (api key 19), versions 2 to 7: new topics with their configs.
 
 v2   throttle_time_ms in the answer
 v3   throttled answers are sent at once, the client waits

@@ -1,4 +1,4 @@
-"""Fetch (api key 1), versions 4 to 18.
+"""Fetch (api key 1), versions 4 to 18: record batches to read, by consumers and followers.
 
 v4   record batches of magic 2, isolation_level
 v5   log_start_offset; log_start_offset in the answer

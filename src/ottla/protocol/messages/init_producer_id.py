@@ -1,4 +1,4 @@
-"""InitProducerId (api key 22), versions 0 to 6.
+"""InitProducerId (api key 22), versions 0 to 6: an id and an epoch for an idempotent producer.
 
 v1   throttled answers are sent at once, the client waits
 v2   flexible encoding

@@ -1,4 +1,4 @@
-"""ListOffsets (api key 2), versions 1 to 11.
+"""ListOffsets (api key 2), versions 1 to 11: the offset at a time, or at either end of a log.
 
 v1   one offset per partition
 v2   isolation_level; throttle_time_ms in the answer

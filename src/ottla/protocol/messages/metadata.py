@@ -1,4 +1,4 @@
-"""Metadata (api key 3), versions 0 to 13.
+"""Metadata (api key 3), versions 0 to 13: brokers, topics, and who leads which partition.
 
 v1   rack, controller_id, is_internal in the answer; topics may be null
 v2   cluster_id in the answer
@@ -7,8 +7,7 @@ v4   allow_auto_topic_creation
 v5   offline_replicas in the answer
 v6   throttled answers are sent at once, the client waits
 v7   leader_epoch in the answer
-v8   include_cluster_authorized_operations, include_topic_authorized_operations;
-     topic_authorized_operations, cluster_authorized_operations in the answer
+v8   which operations the caller may perform, if asked for
 v9   flexible encoding
 v10  topics by id: topic_id, and a name that may be null
 v11  include_cluster_authorized_operations and its answer move to DescribeCluster

@@ -1,4 +1,4 @@
-"""Produce (api key 0), versions 3 to 13.
+"""Produce (api key 0), versions 3 to 13: record batches to append.
 
 v3   record batches of magic 2; the message sets of v0 to v2 are gone
 v4   KAFKA_STORAGE_ERROR may be answered
