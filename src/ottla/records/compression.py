@@ -186,15 +186,18 @@ def _decompress_lz4(data: Buffer, bytes_max: int) -> bytes:
 def _decompress_zstd(data: Buffer, bytes_max: int) -> Buffer:
     from cramjam import DecompressionError, zstd
 
-    # It writes into a buffer that cannot grow. The first guess fits most batches; the second is
-    # the cap, whose pages are taken from the system only as far as they are written.
-    for size in (min(bytes_max, max(_FIRST_GUESS_BYTES, 8 * len(data))), bytes_max):
+    # It writes into a buffer that cannot grow. The first guess fits most batches; then the buffer
+    # grows in steps, because Python zeroes each one before it is used.
+    size = min(bytes_max, max(_FIRST_GUESS_BYTES, 8 * len(data)))
+    while True:
         output = bytearray(size)
         try:
             written = zstd.decompress_into(data, output)
         except DecompressionError as failure:
             if "whole buffer" not in str(failure):
                 raise CompressionError(f"bad zstd data: {failure}") from failure
+            if size == bytes_max:
+                raise TooLarge(bytes_max) from failure
+            size = min(bytes_max, 8 * size)
             continue
         return memoryview(output)[:written]
-    raise TooLarge(bytes_max)
