@@ -5,7 +5,6 @@ order in which they count.
 """
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 from typing import Final
 
 from ottla.metadata.configs import (
@@ -119,5 +118,7 @@ def is_not_built(name: str) -> bool:
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """The known name that is spelled most like `name`, if any comes close."""
+    from difflib import get_close_matches  # Slow to load, and only a misspelling needs it.
+
     matches = get_close_matches(name, known, n=1, cutoff=0.7)
     return matches[0] if matches else None

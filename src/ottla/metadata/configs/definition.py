@@ -15,7 +15,6 @@ Values are parsed and printed as Apache Kafka does it, since both cross the wire
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from decimal import Decimal
 from enum import Enum
 from math import isfinite
 
@@ -234,6 +233,8 @@ def _java_double(value: float) -> str:
     """As Java prints a double: plain from 0.001 up to ten million, else with an exponent."""
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return repr(value)
+    from decimal import Decimal  # Slow to load, and hardly a value comes here.
+
     sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
     assert isinstance(exponent, int), "infinities and not-a-number are no config values"
     fraction = "".join(map(str, digits[1:])) or "0"
