@@ -1,0 +1,217 @@
+"""A client's connection without any I/O: bytes in, frames to dispatch, replies out in order.
+
+Every whole frame in the buffer is served before anything is sent. Requests of one connection are
+not held up by each other's waiting, but their replies leave in the order of the requests. A peer
+that does not read its replies is not read from either.
+"""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from mmap import mmap
+from struct import Struct
+
+from ottla.broker.memory import LARGE_BYTES, RequestMemory
+from ottla.env.network import Channel, Piece
+from ottla.model.errors import ProtocolError
+
+REPLIES_WAITING_MAX = 256
+QUEUED_BYTES_MAX = 1 << 20
+
+_INT32 = Struct(">i")
+
+
+class Reply:
+    """The place of one answer in its connection's order, filled now or later."""
+
+    __slots__ = ("client_id", "connection", "correlation_id", "pieces", "version")
+
+    def __init__(
+        self, connection: "Connection", correlation_id: int, version: int, client_id: str | None
+    ) -> None:
+        self.connection = connection
+        self.correlation_id = correlation_id
+        self.version = version
+        self.client_id = client_id
+        self.pieces: Sequence[Piece] | None = None
+
+    def complete(self, pieces: Sequence[Piece]) -> None:
+        """Give the whole frame, its size and header included; nothing at all for acks=0."""
+        assert self.pieces is None, "a request is answered once"
+        self.pieces = pieces
+        self.connection.replied(self)
+
+
+Serve = Callable[["Connection", memoryview, int, int], None]
+
+
+class Connection:
+    __slots__ = (
+        "_channel",
+        "_filled",
+        "_frame_bytes_max",
+        "_is_muted",
+        "_large",
+        "_large_size",
+        "_memory",
+        "_queued_bytes",
+        "_replies",
+        "_serve",
+        "_tail",
+        "active_at",
+        "is_closed",
+        "last_prefix",
+        "listener",
+        "on_closed",
+        "remote",
+        "software",
+    )
+
+    def __init__(
+        self,
+        channel: Channel,
+        listener: str,
+        serve: Serve,
+        memory: RequestMemory,
+        frame_bytes_max: int,
+    ) -> None:
+        self.listener = listener
+        self.remote = channel.remote
+        self.is_closed = False
+        self.active_at = 0
+        self.software = ""
+        self.last_prefix: object = None  # What the produce path remembers of the last request.
+        self.on_closed: list[Callable[[], None]] = []
+        self._channel = channel
+        self._serve = serve
+        self._memory = memory
+        self._frame_bytes_max = frame_bytes_max
+        self._replies: deque[Reply] = deque()
+        self._queued_bytes = 0
+        self._tail = b""  # The beginning of a frame, or whole frames while we are muted.
+        self._large: mmap | None = None
+        self._large_size = self._filled = 0
+        self._is_muted = False
+
+    def buffer(self) -> memoryview:
+        if self._large is not None:
+            return memoryview(self._large)[self._filled : self._large_size]
+        kept = len(self._tail)
+        shared = self._memory.shared
+        if kept:
+            shared[:kept] = self._tail
+            return shared[kept:]
+        return shared
+
+    def received(self, count: int) -> None:
+        if self._large is not None:
+            self._filled += count
+            if self._filled == self._large_size:
+                self._serve_large(self._large)
+            return
+        end = len(self._tail) + count
+        self._tail = b""
+        self._serve_all(end)
+
+    def replied(self, reply: Reply) -> None:
+        replies = self._replies
+        if self.is_closed or replies[0] is not reply:
+            return
+        while replies and replies[0].pieces is not None:
+            pieces = replies.popleft().pieces
+            if pieces:
+                for piece in pieces:
+                    if type(piece) is bytes:
+                        self._queued_bytes += len(piece)
+                self._channel.send(pieces)  # type: ignore[arg-type]
+        if self._is_muted and not self._is_congested():
+            self._unmute()
+
+    def expect(self, reply: Reply) -> None:
+        """Keep a place in the order of answers."""
+        self._replies.append(reply)
+
+    def sent(self) -> None:
+        self._queued_bytes = 0
+        if self._is_muted and not self._is_congested():
+            self._unmute()
+
+    def close(self) -> None:
+        self._channel.close()
+
+    def closed(self) -> None:
+        if self.is_closed:
+            return
+        self.is_closed = True
+        self._replies.clear()
+        self._tail = b""
+        if self._large is not None:
+            large, self._large = self._large, None
+            self._memory.give_back(large)
+        for callback in self.on_closed:
+            callback()
+
+    def _serve_all(self, end: int) -> None:
+        """Serve the whole frames of the shared buffer up to `end` and keep what is left."""
+        view, position, frame_bytes_max = self._memory.shared, 0, self._frame_bytes_max
+        size = 0
+        while end - position >= 4:
+            size = _INT32.unpack_from(view, position)[0]
+            if not 0 < size <= frame_bytes_max:
+                self.close()
+                return
+            frame_end = position + 4 + size
+            if frame_end > end:
+                break
+            if self._is_congested():
+                self._mute()
+                break
+            self._serve(self, view, position + 4, frame_end)
+            if self.is_closed:
+                return
+            position = frame_end
+        if position == end:
+            return
+        if not self._is_muted and end - position >= 4 and size > LARGE_BYTES:
+            self._begin_large(view[position:end], size + 4)
+        else:
+            self._tail = bytes(view[position:end])
+
+    def _begin_large(self, beginning: memoryview, size: int) -> None:
+        large = self._memory.borrow(size)
+        if large is None:
+            self._tail = bytes(beginning)
+            self._mute()
+            self._memory.when_free(self._unmute)
+            return
+        self._filled = len(beginning)
+        large[: self._filled] = beginning  # type: ignore[assignment]
+        self._large, self._large_size = large, size
+
+    def _serve_large(self, large: mmap) -> None:
+        self._large = None
+        self._serve(self, memoryview(large), 4, self._large_size)
+        self._memory.give_back_when_flushed(large)
+
+    def _is_congested(self) -> bool:
+        return self._queued_bytes > QUEUED_BYTES_MAX or len(self._replies) > REPLIES_WAITING_MAX
+
+    def _mute(self) -> None:
+        if not self._is_muted:
+            self._is_muted = True
+            self._channel.pause_reading()
+
+    def _unmute(self) -> None:
+        if self.is_closed or not self._is_muted:
+            return
+        self._is_muted = False
+        tail, self._tail = self._tail, b""
+        self._memory.shared[: len(tail)] = tail
+        self._serve_all(len(tail))
+        if not self._is_muted and not self.is_closed:
+            self._channel.resume_reading()
+
+
+def refuse(connection: Connection, error: ProtocolError) -> str:
+    """Close on a peer that cannot be understood; the sentence is for the log."""
+    connection.close()
+    return f"closing the connection from {connection.remote}: {error}"

@@ -1,0 +1,214 @@
+"""From a frame to its handler: the header, the table of served APIs, and what an error becomes.
+
+`SERVED` is what ApiVersions answers. A handler's module, and the messages it needs, are imported
+with the first request of their API, so that a broker starts quickly. A handler is a plain call
+that answers through its `Reply`, or a coroutine that returns its response.
+"""
+
+import inspect
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from struct import Struct
+from struct import error as struct_error
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from ottla.broker.connection import Connection, Reply
+from ottla.model.errors import ErrorCode, ProtocolError, Refusal
+from ottla.protocol.apis import ApiKey
+from ottla.protocol.codec import decode_from, encode_into
+from ottla.protocol.varint import skip_tags
+
+if TYPE_CHECKING:
+    from ottla.broker.server import Broker
+
+logger = logging.getLogger(__name__)
+
+
+class Served(NamedTuple):
+    module: str
+    versions: range
+
+
+def _versions(first: int, last: int) -> range:
+    return range(first, last + 1)
+
+
+SERVED: Final[dict[int, Served]] = {
+    ApiKey.PRODUCE: Served("produce", _versions(0, 13)),
+    ApiKey.FETCH: Served("fetch", _versions(4, 18)),
+    ApiKey.LIST_OFFSETS: Served("list_offsets", _versions(1, 11)),
+    ApiKey.METADATA: Served("metadata", _versions(0, 13)),
+    ApiKey.API_VERSIONS: Served("api_versions", _versions(0, 4)),
+    ApiKey.CREATE_TOPICS: Served("create_topics", _versions(2, 7)),
+    ApiKey.DELETE_TOPICS: Served("delete_topics", _versions(1, 6)),
+    ApiKey.DELETE_RECORDS: Served("delete_records", _versions(0, 2)),
+    ApiKey.INIT_PRODUCER_ID: Served("init_producer_id", _versions(0, 5)),
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: Served("offset_for_leader_epoch", _versions(2, 4)),
+    ApiKey.DESCRIBE_CONFIGS: Served("describe_configs", _versions(1, 4)),
+    ApiKey.ALTER_CONFIGS: Served("alter_configs", _versions(0, 2)),
+    ApiKey.DESCRIBE_LOG_DIRS: Served("describe_log_dirs", _versions(1, 5)),
+    ApiKey.CREATE_PARTITIONS: Served("create_partitions", _versions(0, 3)),
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: Served("incremental_alter_configs", _versions(0, 1)),
+    ApiKey.DESCRIBE_QUORUM: Served("describe_quorum", _versions(0, 2)),
+    ApiKey.DESCRIBE_CLUSTER: Served("describe_cluster", _versions(0, 2)),
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS: Served("describe_topic_partitions", _versions(0, 0)),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Who asks: what a coroutine handler may know of the request beside its body."""
+
+    version: int
+    client_id: str | None
+    connection: Connection
+
+
+Handler = Callable[[Any, Any, "Broker"], Any]
+RawHandler = Callable[["Broker", Connection, memoryview, int, int, "Reply"], bool]
+
+
+class Entry(NamedTuple):
+    """An API whose handler has been imported."""
+
+    request: type
+    handle: Handler
+    versions: range
+    flexible_since: int
+    is_async: bool
+    raw: RawHandler | None
+
+
+def handles(request: type) -> Callable[[Handler], Handler]:
+    """Mark a module's handler and the message it takes."""
+
+    def mark(handler: Handler) -> Handler:
+        handler.request_class = request  # type: ignore[attr-defined]
+        return handler
+
+    return mark
+
+
+# The size, api key, version, correlation id and client id length of a request.
+_HEADER = Struct(">hhih")
+_FRAME_START = Struct(">ii")
+
+
+class Dispatcher:
+    """Serves the frames of every connection of one listener's kind."""
+
+    def __init__(self, broker: "Broker", served: dict[int, Served]) -> None:
+        self.served = served
+        self._broker = broker
+        self._entries: dict[int, Entry] = {}
+
+    def serve(self, connection: Connection, frame: memoryview, position: int, end: int) -> None:
+        broker = self._broker
+        connection.active_at = broker.now
+        try:
+            api_key, version, correlation_id, length = _HEADER.unpack_from(frame, position)
+            entry = self._entries.get(api_key) or self._load(api_key)
+            position += _HEADER.size
+            client_id = None
+            if length >= 0:
+                if position + length > end:
+                    raise ProtocolError("a client id longer than its frame")
+                client_id = str(frame[position : position + length], "utf-8")
+                position += length
+            if version not in entry.versions and api_key != ApiKey.API_VERSIONS:
+                raise ProtocolError(f"{_name(api_key)} version {version} is not served")
+            if version >= entry.flexible_since:
+                count = frame[position]  # Tagged fields of the header: nobody sends any.
+                position += 1
+                if count:
+                    position = skip_tags(frame, position, end, count)
+            reply = Reply(connection, correlation_id, version, client_id)
+            connection.expect(reply)
+            broker.metrics.requests[api_key] += 1
+            if entry.raw and entry.raw(broker, connection, frame, position, end, reply):
+                return
+            self._serve_decoded(entry, api_key, frame[position:end], reply)
+        except (ProtocolError, struct_error, IndexError, UnicodeDecodeError) as error:
+            logger.warning("closing the connection from %s: %s", connection.remote, error)
+            connection.close()
+
+    def _serve_decoded(self, entry: Entry, api_key: int, body: memoryview, reply: Reply) -> None:
+        if reply.version not in entry.versions:
+            request = None  # Only ApiVersions comes here, and it answers what it would understand.
+        else:
+            request, _ = decode_from(entry.request, body, 0, reply.version)
+        broker = self._broker
+        injected = broker.faults and broker.faults.take(api_key)
+        if injected:
+            injected(request, reply, broker)
+        elif entry.is_async:
+            broker.spawn(self._run(entry, api_key, request, reply))
+        else:
+            try:
+                entry.handle(request, reply, broker)
+            except Exception as error:
+                self._failed(api_key, request, reply, error)
+
+    async def _run(self, entry: Entry, api_key: int, request: Any, reply: Reply) -> None:  # noqa: ANN401
+        context = Context(reply.version, reply.client_id, reply.connection)
+        try:
+            response = await entry.handle(request, context, self._broker)
+        except Exception as error:
+            self._failed(api_key, request, reply, error)
+        else:
+            send(reply, response)
+
+    def _failed(self, api_key: int, request: object, reply: Reply, error: Exception) -> None:
+        """Answer with an error what can be; a failed assert is a bug that ends the process."""
+        if isinstance(error, AssertionError):
+            raise error
+        code, message = ErrorCode.UNKNOWN_SERVER_ERROR, None
+        if isinstance(error, Refusal):
+            code, message = error.code, error.message
+        else:
+            logger.error("%s failed", _name(api_key), exc_info=error)
+        from ottla.broker.error_responses import error_response
+
+        if reply.pieces is None:
+            send(reply, error_response(api_key, request, reply.version, code, message))
+
+    def _load(self, api_key: int) -> Entry:
+        served = self.served.get(api_key)
+        if served is None:
+            raise ProtocolError(f"{_name(api_key)} is not served")
+        module = import_module(f"ottla.broker.handlers.{served.module}")
+        handler = module.handle
+        request = handler.request_class
+        entry = Entry(
+            request,
+            handler,
+            served.versions,
+            request.FLEXIBLE_SINCE,
+            inspect.iscoroutinefunction(handler),
+            getattr(module, "handle_raw", None),
+        )
+        self._entries[api_key] = entry
+        return entry
+
+
+def send(reply: Reply, response: Any) -> None:  # noqa: ANN401
+    """Encode a response with its header and put it into its place."""
+    if reply.connection.is_closed:
+        return
+    frame = bytearray(8)
+    cls = type(response)
+    if reply.version >= cls.FLEXIBLE_SINCE and cls.API_KEY != ApiKey.API_VERSIONS:
+        frame.append(0)  # The response header's tagged fields: none.
+    encode_into(response, reply.version, frame)
+    _FRAME_START.pack_into(frame, 0, len(frame) - 4, reply.correlation_id)
+    reply.complete((bytes(frame),))
+
+
+def _name(api_key: int) -> str:
+    try:
+        return ApiKey(api_key).name
+    except ValueError:
+        return f"api key {api_key}"
+

@@ -1,0 +1,147 @@
+"""A Fetch answer as pieces: bytes between which the log's own bytes are sent from their files.
+
+The encoding is that of `protocol/messages/fetch.py`, which tests compare it with.
+"""
+
+from struct import Struct
+from typing import Final
+
+from ottla.broker.fetch_sessions import Wanted
+from ottla.env.files import FileRange
+from ottla.env.network import Piece
+from ottla.model.types import Offset
+from ottla.protocol.varint import append_uvarint
+
+SESSIONS_SINCE: Final = 7
+FLEXIBLE_SINCE: Final = 12
+TOPIC_IDS_SINCE: Final = 13
+
+_FRAME_START = Struct(">ii")
+_SESSION = Struct(">ihi")
+_INT32 = Struct(">i")
+_PARTITION_V4 = Struct(">ihqq")
+_PARTITION_V5 = Struct(">ihqqq")
+_ABORTED = Struct(">qq")
+_DIVERGING = Struct(">BBiqB")  # Tag 0, its size, epoch, end offset, no tags of its own.
+_NO_REPLICA: Final = _INT32.pack(-1)
+
+
+class Fetched:
+    """What one partition answers."""
+
+    __slots__ = (
+        "aborted",
+        "diverging",
+        "error_code",
+        "high_watermark",
+        "last_stable_offset",
+        "log_start_offset",
+        "records",
+        "wanted",
+    )
+
+    def __init__(self, wanted: Wanted) -> None:
+        self.wanted = wanted
+        self.error_code = 0
+        self.high_watermark: Offset = -1
+        self.last_stable_offset: Offset = -1
+        self.log_start_offset: Offset = -1
+        self.records: FileRange | None = None
+        self.aborted: list[tuple[int, Offset]] | None = None
+        self.diverging: tuple[int, Offset] | None = None
+
+
+def fetch_response(
+    version: int, correlation_id: int, session_id: int, error_code: int, fetched: list[Fetched]
+) -> list[Piece]:
+    """The whole frame. Partitions of one topic that follow each other share its entry."""
+    is_flexible = version >= FLEXIBLE_SINCE
+    out = bytearray(8)
+    if is_flexible:
+        out.append(0)  # The response header's tags.
+    if version >= SESSIONS_SINCE:
+        out += _SESSION.pack(0, error_code, session_id)
+    else:
+        out += _INT32.pack(0)  # Never throttled so far.
+    topics = _by_topic(fetched)
+    _count(out, len(topics), is_flexible)
+    pieces: list[Piece] = []
+    size = 0
+    for partitions in topics:
+        _topic(out, partitions[0].wanted, version)
+        _count(out, len(partitions), is_flexible)
+        for partition in partitions:
+            _partition(out, partition, version)
+            if partition.records is not None:
+                pieces += (bytes(out), partition.records)
+                size += len(out) + partition.records.size
+                out = bytearray()
+            if is_flexible:
+                out += _tags(partition)
+        if is_flexible:
+            out.append(0)
+    if is_flexible:
+        out.append(0)
+    pieces.append(bytes(out))
+    first = bytearray(pieces[0])  # type: ignore[arg-type]
+    _FRAME_START.pack_into(first, 0, size + len(out) - 4, correlation_id)
+    pieces[0] = bytes(first)
+    return pieces
+
+
+def _by_topic(fetched: list[Fetched]) -> list[list[Fetched]]:
+    topics: dict[tuple[str, bytes], list[Fetched]] = {}
+    for partition in fetched:
+        wanted = partition.wanted
+        topics.setdefault((wanted.topic, wanted.topic_id), []).append(partition)
+    return list(topics.values())
+
+
+def _topic(out: bytearray, wanted: Wanted, version: int) -> None:
+    if version >= TOPIC_IDS_SINCE:
+        out += wanted.topic_id
+        return
+    name = wanted.topic.encode()
+    if version >= FLEXIBLE_SINCE:
+        append_uvarint(out, len(name) + 1)
+    else:
+        out += len(name).to_bytes(2, "big")
+    out += name
+
+
+def _partition(out: bytearray, fetched: Fetched, version: int) -> None:
+    index, code = fetched.wanted.index, fetched.error_code
+    if version >= 5:
+        out += _PARTITION_V5.pack(
+            index,
+            code,
+            fetched.high_watermark,
+            fetched.last_stable_offset,
+            fetched.log_start_offset,
+        )
+    else:
+        out += _PARTITION_V4.pack(index, code, fetched.high_watermark, fetched.last_stable_offset)
+    is_flexible = version >= FLEXIBLE_SINCE
+    aborted = fetched.aborted
+    _count(out, -1 if aborted is None else len(aborted), is_flexible)
+    for transaction in aborted or ():
+        out += _ABORTED.pack(*transaction)
+        if is_flexible:
+            out.append(0)
+    if version >= 11:
+        out += _NO_REPLICA
+    _count(out, fetched.records.size if fetched.records else 0, is_flexible)
+
+
+def _tags(fetched: Fetched) -> bytes:
+    if fetched.diverging is None:
+        return b"\x00"
+    return b"\x01" + _DIVERGING.pack(0, 13, *fetched.diverging, 0)
+
+
+def _count(out: bytearray, count: int, is_flexible: bool) -> None:
+    """A length or a count; -1 stands for null."""
+    if is_flexible:
+        append_uvarint(out, count + 1)
+    else:
+        out += _INT32.pack(count)

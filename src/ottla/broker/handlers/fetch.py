@@ -1,0 +1,205 @@
+"""Fetch (api key 1), versions 4 to 18.
+
+    v4  isolation level      v7  incremental sessions     v9   leader epochs checked (KIP-320)
+    v5  log start offset     v12 flexible, diverging_epoch      v13  topics by id
+    v15 replica_state        v16 where the leaders are
+
+What is there is answered at once; a fetch for which there is less than `min_bytes` waits in its
+partitions until they have grown or `max_wait_ms` has passed. The records are not read here: the
+answer names ranges of files, and the transport sends them.
+"""
+
+from collections.abc import Iterable
+
+from ottla.broker.connection import Reply
+from ottla.broker.dispatch import handles
+from ottla.broker.fetch_response import Fetched, fetch_response
+from ottla.broker.fetch_sessions import FetchSession, Wanted
+from ottla.broker.partition import Partition
+from ottla.broker.server import Broker
+from ottla.model.errors import ErrorCode, Refusal
+from ottla.protocol.messages import fetch as wire
+
+READ_COMMITTED = 1
+TOPIC_IDS_SINCE = 13
+
+
+@handles(wire.Request)
+def handle(request: wire.Request, reply: Reply, broker: Broker) -> None:
+    uses_ids = reply.version >= TOPIC_IDS_SINCE
+    try:
+        session, wanted, is_full = broker.fetch_sessions.open(request, uses_ids, broker.now)
+    except Refusal as refusal:
+        reply.complete(
+            fetch_response(reply.version, reply.correlation_id, 0, refusal.code, [])
+        )
+        return
+    Fetching(request, reply, broker, session, wanted, is_full).start()
+
+
+class Fetching:
+    """One fetch, from its first look until its answer."""
+
+    __slots__ = (
+        "_broker",
+        "_bytes_max",
+        "_is_committed_only",
+        "_is_full",
+        "_min_bytes",
+        "_partitions",
+        "_replica_id",
+        "_reply",
+        "_session",
+        "_timer",
+        "_wait_ms",
+        "_wanted",
+    )
+
+    def __init__(
+        self,
+        request: wire.Request,
+        reply: Reply,
+        broker: Broker,
+        session: FetchSession,
+        wanted: Iterable[Wanted],
+        is_full: bool,
+    ) -> None:
+        self._broker = broker
+        self._reply = reply
+        self._session = session
+        self._wanted = wanted
+        self._is_full = is_full
+        self._bytes_max = min(request.max_bytes, broker.settings.fetch_max_bytes)
+        self._min_bytes = request.min_bytes
+        self._wait_ms = request.max_wait_ms
+        self._is_committed_only = request.isolation_level == READ_COMMITTED
+        self._replica_id = max(request.replica_id, request.replica_state.replica_id)
+        self._partitions: list[Partition] = []
+        self._timer: object = None
+
+    def start(self) -> None:
+        fetched, size = self._look()
+        if (
+            self._wait_ms <= 0
+            or size >= self._min_bytes
+            or not fetched
+            or any(part.error_code or part.diverging for part in fetched)
+        ):
+            self._answer(fetched)
+            return
+        for wanted in self._wanted:
+            partition = self._broker.partitions.led(wanted.topic, wanted.topic_id, wanted.index)
+            partition.watching[self] = None
+            self._partitions.append(partition)
+        self._timer = self._broker.call_later(self._wait_ms, self._waited)
+        self._reply.connection.on_closed.append(self._stop)
+
+    def grew(self, _partition: Partition) -> None:
+        if self._min_bytes > 1 or len(self._partitions) > 1:
+            fetched, size = self._look()
+            if size < self._min_bytes and not any(part.error_code for part in fetched):
+                return
+        else:
+            fetched, _ = self._look()
+        self._stop()
+        self._answer(fetched)
+
+    def _waited(self) -> None:
+        self._stop()
+        if not self._reply.connection.is_closed:
+            self._answer(self._look()[0])
+
+    def _stop(self) -> None:
+        """Wait no longer."""
+        if self._timer is None:
+            return
+        self._timer.cancel()  # type: ignore[attr-defined]
+        self._timer = None
+        for partition in self._partitions:
+            partition.watching.pop(self, None)
+        if self._stop in self._reply.connection.on_closed:
+            self._reply.connection.on_closed.remove(self._stop)
+
+    def _look(self) -> tuple[list[Fetched], int]:
+        """What every partition has to say now, and how many bytes of records that is."""
+        left, size = self._bytes_max, 0
+        fetched = []
+        for wanted in self._wanted:
+            part = Fetched(wanted)
+            fetched.append(part)
+            try:
+                partition = self._broker.partitions.led(
+                    wanted.topic, wanted.topic_id, wanted.index
+                )
+                self._read(partition, part, left, at_least_one=size == 0)
+            except Refusal as refusal:
+                part.error_code = refusal.code
+                continue
+            if part.records is not None:
+                size += part.records.size
+                left = max(left - part.records.size, 0)
+        return fetched, size
+
+    def _read(self, partition: Partition, part: Fetched, left: int, *, at_least_one: bool) -> None:
+        wanted, log = part.wanted, partition.log
+        partition.check_epoch(wanted.current_leader_epoch)
+        if self._replica_id >= 0:
+            raise Refusal(ErrorCode.NOT_LEADER_OR_FOLLOWER)  # Nobody else holds a replica.
+        if wanted.last_fetched_epoch >= 0:
+            part.diverging = _divergence(partition, wanted)
+        high_watermark = partition.high_watermark
+        last_stable_offset = partition.last_stable_offset
+        end = last_stable_offset if self._is_committed_only else high_watermark
+        offset = wanted.fetch_offset
+        if not log.log_start_offset <= offset <= log.end_offset:
+            raise Refusal(ErrorCode.OFFSET_OUT_OF_RANGE)
+        part.high_watermark = high_watermark
+        part.last_stable_offset = last_stable_offset
+        part.log_start_offset = log.log_start_offset
+        bytes_max = min(wanted.bytes_max, left)
+        if part.diverging is None and offset < end and (bytes_max > 0 or at_least_one):
+            part.records = log.read(
+                offset, bytes_max, end_offset=end, at_least_one=at_least_one
+            )
+        if self._is_committed_only:
+            part.aborted = []
+            if part.records is not None:
+                part.aborted = log.aborted_transactions(offset, end)
+
+    def _answer(self, fetched: list[Fetched]) -> None:
+        session = self._session
+        told = fetched if self._is_full else [part for part in fetched if _is_news(part)]
+        broker_bytes = 0
+        for part in told:
+            wanted = part.wanted
+            wanted.told_high_watermark = part.high_watermark
+            wanted.told_log_start_offset = part.log_start_offset
+            if part.records is not None:
+                broker_bytes += part.records.size
+                if session.id:
+                    session.served(wanted)
+        self._broker.metrics.bytes_out += broker_bytes
+        reply = self._reply
+        reply.complete(fetch_response(reply.version, reply.correlation_id, session.id, 0, told))
+
+
+def _is_news(part: Fetched) -> bool:
+    """Whether an incremental answer has to name this partition."""
+    wanted = part.wanted
+    return bool(
+        part.records is not None
+        or part.error_code
+        or part.diverging
+        or part.high_watermark != wanted.told_high_watermark
+        or part.log_start_offset != wanted.told_log_start_offset
+    )
+
+
+def _divergence(partition: Partition, wanted: Wanted) -> tuple[int, int] | None:
+    """KIP-595: where our log parts from what the client last fetched, if it does."""
+    epoch, end_offset = partition.epoch_end_offset(wanted.last_fetched_epoch)
+    if epoch < 0 or end_offset < 0:
+        raise Refusal(ErrorCode.OFFSET_OUT_OF_RANGE)
+    if epoch < wanted.last_fetched_epoch or end_offset < wanted.fetch_offset:
+        return epoch, end_offset
+    return None

@@ -1,0 +1,144 @@
+"""A partition that this broker leads: its log, how far it is committed, and who waits for it.
+
+Appends are staged during a turn and written by one `flush` at its end; only then does the high
+watermark move, and only then do those who wait hear of it. Reading and checking belong to the log,
+the wire to the handlers.
+"""
+
+import logging
+from collections import deque
+from typing import TYPE_CHECKING, Protocol
+
+from ottla.model.errors import ErrorCode, Refusal
+from ottla.model.types import Offset, TopicPartition, Uuid, WallTime
+from ottla.records.admission import AdmissionPolicy
+from ottla.records.batch import Batch
+from ottla.storage.log import Duplicate, Log
+
+if TYPE_CHECKING:
+    from ottla.broker.partitions import Partitions
+
+logger = logging.getLogger(__name__)
+
+
+class Appending(Protocol):
+    """Whoever staged a batch and waits for its end."""
+
+    def appended(self, partition: "Partition") -> None: ...
+    def failed(self, code: ErrorCode, message: str | None = None) -> None: ...
+
+
+class Watching(Protocol):
+    """Whoever waits for a partition to have more to read."""
+
+    def grew(self, partition: "Partition") -> None: ...
+
+
+class Partition:
+    __slots__ = (
+        "_registry",
+        "_staged",
+        "_waiting",
+        "high_watermark",
+        "is_synced_before_reply",
+        "leader_epoch",
+        "log",
+        "name",
+        "policy",
+        "topic_id",
+        "watching",
+    )
+
+    def __init__(
+        self,
+        name: TopicPartition,
+        topic_id: Uuid,
+        log: Log,
+        policy: AdmissionPolicy,
+        leader_epoch: int,
+        registry: "Partitions",
+    ) -> None:
+        self.name = name
+        self.topic_id = topic_id
+        self.log = log
+        self.policy = policy
+        self.is_synced_before_reply = log.config.flush_interval_messages == 1
+        self.leader_epoch = leader_epoch
+        self.high_watermark: Offset = log.end_offset  # Alone in its ISR: all it holds is committed.
+        self.watching: dict[Watching, None] = {}
+        self._registry = registry
+        self._staged: list[tuple[Appending, Offset]] = []
+        self._waiting: deque[tuple[Appending, Offset]] = deque()
+
+    def append(self, batch: Batch, appending: Appending) -> tuple[Offset, WallTime]:
+        """Stage a batch; `appending` hears of its end. Returns its offset and append time."""
+        if not self._staged:
+            self._registry.staged.append(self)
+        log = self.log
+        try:
+            base_offset = log.stage(batch, self.leader_epoch)
+        except Duplicate as duplicate:
+            # It may still be staged, so its answer goes through the same flush.
+            self._staged.append((appending, log.staged_end))
+            return duplicate.base_offset, WallTime(duplicate.log_append_time)
+        self._staged.append((appending, log.staged_end))
+        return base_offset, WallTime(batch.max_timestamp if batch.is_log_append_time else -1)
+
+    def flush(self, now: WallTime) -> None:
+        staged, self._staged = self._staged, []
+        try:
+            self.log.flush(now)
+        except OSError as error:
+            logger.error("cannot append to %s: %s", self.log.directory, error)
+            self._registry.write_failed(self, error)
+            for appending, _ in staged:
+                appending.failed(ErrorCode.KAFKA_STORAGE_ERROR, f"the append failed: {error}")
+            return
+        if self.is_synced_before_reply:
+            self._waiting.extend(staged)
+            self._registry.sync_soon(self)
+            return
+        self.high_watermark = self.log.end_offset
+        for appending, _ in staged:
+            appending.appended(self)
+        if self.watching:
+            self._tell_watching()
+
+    def committed(self, offset: Offset) -> None:
+        """Everything below `offset` is as durable as this broker was asked to make it."""
+        self.high_watermark = max(self.high_watermark, offset)
+        waiting = self._waiting
+        while waiting and waiting[0][1] <= self.high_watermark:
+            waiting.popleft()[0].appended(self)
+        if self.watching:
+            self._tell_watching()
+
+    def fail_waiting(self, code: ErrorCode) -> None:
+        """Nobody who waits here will be served any more."""
+        for appending, _ in [*self._waiting, *self._staged]:
+            appending.failed(code)
+        self._waiting.clear()
+        self._staged.clear()
+        self._tell_watching()
+
+    def check_epoch(self, current_leader_epoch: int) -> None:
+        """KIP-320: a client that knows another leader epoch than ours is told so."""
+        if current_leader_epoch < 0 or current_leader_epoch == self.leader_epoch:
+            return
+        if current_leader_epoch < self.leader_epoch:
+            raise Refusal(ErrorCode.FENCED_LEADER_EPOCH)
+        raise Refusal(ErrorCode.UNKNOWN_LEADER_EPOCH)
+
+    def epoch_end_offset(self, leader_epoch: int) -> tuple[int, Offset]:
+        """The largest epoch up to `leader_epoch` that we know, and where it ends; -1 for neither."""
+        if leader_epoch == self.leader_epoch:
+            return leader_epoch, self.log.end_offset
+        return self.log.epoch_end_offset(leader_epoch)
+
+    @property
+    def last_stable_offset(self) -> Offset:
+        return self.log.last_stable_offset(self.high_watermark)
+
+    def _tell_watching(self) -> None:
+        for watching in list(self.watching):
+            watching.grew(self)

@@ -1,0 +1,228 @@
+"""The fast way through Produce: one topic, one partition, no message objects.
+
+Successive requests of a client begin with the same bytes (transactional id, acks, timeout, topic,
+partition), so what they mean is remembered by those bytes: who leads, how the answer looks. What
+remains per request is the batch. `handlers/produce.py` is the reference that tests compare with.
+"""
+
+from struct import Struct
+from typing import TYPE_CHECKING, Final
+
+from ottla.broker.connection import Reply
+from ottla.broker.partition import Partition
+from ottla.model.errors import ErrorCode, Refusal
+from ottla.protocol.varint import read_uvarint
+from ottla.records.admission import admit
+
+if TYPE_CHECKING:
+    from ottla.broker.server import Broker
+
+PREPARED_MAX: Final = 10_000
+FLEXIBLE_SINCE: Final = 9
+TOPIC_IDS_SINCE: Final = 13
+ACKS_NONE: Final = 0
+
+_INT32 = Struct(">i")
+_ACKS_TIMEOUT_COUNT = Struct(">hii")
+_COUNT_INDEX = Struct(">ii")
+_INDEX = Struct(">i")
+_ACKS_TIMEOUT = Struct(">hi")
+_FRAME_START = Struct(">ii")
+_RESULT_V3 = Struct(">hqq")  # error code, base offset, append time
+_RESULT_V5 = Struct(">hqqq")  # and log start offset
+_NO_THROTTLE: Final = bytes(4)
+
+
+class Prepared:
+    """What all requests that begin with the same bytes have in common."""
+
+    __slots__ = ("acks", "answer_end", "answer_start", "partition", "size", "timeout_ms", "version")
+
+    def __init__(
+        self,
+        partition: Partition,
+        acks: int,
+        timeout_ms: int,
+        version: int,
+        topic: bytes,
+        index: int,
+    ) -> None:
+        self.partition = partition
+        self.acks = acks
+        self.timeout_ms = timeout_ms
+        self.version = version
+        one = b"\x02" if version >= FLEXIBLE_SINCE else _INT32.pack(1)
+        header_tags = b"\x00" if version >= FLEXIBLE_SINCE else b""
+        self.answer_start = header_tags + one + topic + one + _INDEX.pack(index)
+        if version >= FLEXIBLE_SINCE:
+            # No record errors, no message, no tags of partition and topic; throttle; no tags.
+            self.answer_end = b"\x01\x00\x00\x00" + _NO_THROTTLE + b"\x00"
+        elif version >= 8:
+            self.answer_end = _INT32.pack(0) + b"\xff\xff" + _NO_THROTTLE
+        else:
+            self.answer_end = _NO_THROTTLE
+        body = _RESULT_V5 if version >= 5 else _RESULT_V3
+        self.size = 4 + len(self.answer_start) + body.size + len(self.answer_end)
+
+
+class PreparedAppend:
+    """One such request between its staging and its answer."""
+
+    __slots__ = ("append_time", "base_offset", "prepared", "reply")
+
+    def __init__(self, prepared: Prepared, reply: Reply) -> None:
+        self.prepared = prepared
+        self.reply = reply
+
+    def appended(self, partition: Partition) -> None:
+        reply, prepared = self.reply, self.prepared
+        if reply.pieces is not None:
+            return  # Timed out before.
+        if prepared.acks == ACKS_NONE:
+            reply.complete(())
+            return
+        self._answer(0, partition.log.log_start_offset)
+
+    def failed(self, code: ErrorCode, _message: str | None = None) -> None:
+        reply, prepared = self.reply, self.prepared
+        if reply.pieces is not None:
+            return
+        if prepared.acks == ACKS_NONE:
+            reply.connection.close()
+            return
+        self.base_offset = self.append_time = -1
+        self._answer(code, -1)
+
+    def timed_out(self) -> None:
+        self.failed(ErrorCode.REQUEST_TIMED_OUT)
+
+    def _answer(self, code: int, log_start_offset: int) -> None:
+        prepared = self.prepared
+        result = (
+            _RESULT_V5.pack(code, self.base_offset, self.append_time, log_start_offset)
+            if prepared.version >= 5
+            else _RESULT_V3.pack(code, self.base_offset, self.append_time)
+        )
+        self.reply.complete(
+            (
+                _FRAME_START.pack(prepared.size, self.reply.correlation_id)
+                + prepared.answer_start
+                + result
+                + prepared.answer_end,
+            )
+        )
+
+
+class PreparedProduces:
+    def __init__(self, broker: "Broker") -> None:
+        self._broker = broker
+        self._by_prefix: dict[tuple[int, bytes], Prepared] = {}
+        self._length = 0  # Of the last request's beginning; the next one is most likely alike.
+
+    def forget(self) -> None:
+        """Partitions came, went or changed their leader."""
+        self._by_prefix.clear()
+
+    def serve(self, frame: memoryview, position: int, end: int, reply: Reply) -> bool:
+        version = reply.version
+        start = position + self._length
+        prepared = self._by_prefix.get((version, bytes(frame[position:start])))
+        if prepared is None:
+            parsed = self._prepare(frame, position, end, version)
+            if parsed is None:
+                return False
+            prepared, start = parsed
+        if version >= FLEXIBLE_SINCE:
+            size, start = read_uvarint(frame, start)
+            size -= 1
+            closing = 3  # The tags of partition, topic and request: none of them.
+            if end - start - size != closing or frame[end - 3 : end] != b"\x00\x00\x00":
+                return False
+        else:
+            size = _INT32.unpack_from(frame, start)[0]
+            start += 4
+            if start + size != end:
+                return False
+        if size <= 0:
+            return False
+        return self._append(prepared, frame[start : start + size], reply)
+
+    def _append(self, prepared: Prepared, records: memoryview, reply: Reply) -> bool:
+        broker, partition = self._broker, prepared.partition
+        appending = PreparedAppend(prepared, reply)
+        # The shared buffer is used again for the next read; a large frame's own is not.
+        data = bytearray(records) if records.obj is broker.memory.shared.obj else records
+        try:
+            if broker.partitions.is_any_refused:
+                broker.partitions.check_writable(partition)
+            batch = admit(data, partition.policy, broker.env.clock.wall(), prepared.version)
+            broker.metrics.bytes_in += batch.size
+            appending.base_offset, appending.append_time = partition.append(batch, appending)
+        except Refusal:
+            return False  # The reference meets the same refusal and knows all of its words.
+        if partition.is_synced_before_reply:
+            broker.call_later(prepared.timeout_ms, appending.timed_out)
+        return True
+
+    def _prepare(
+        self, frame: memoryview, position: int, end: int, version: int
+    ) -> tuple[Prepared, int] | None:
+        """Read a request's beginning; None if it is not of the kind served here."""
+        if not 3 <= version <= TOPIC_IDS_SINCE:
+            return None
+        read = _read_flexible if version >= FLEXIBLE_SINCE else _read_classic
+        beginning = read(frame, position, end, version)
+        if beginning is None:
+            return None
+        acks, timeout_ms, topic, index, start = beginning
+        if acks not in (-1, 0, 1):
+            return None
+        name, topic_id = "", topic
+        if version < TOPIC_IDS_SINCE:
+            name_start = 1 if version >= FLEXIBLE_SINCE else 2
+            name, topic_id = topic[name_start:].decode(), bytes(16)
+        try:
+            partition = self._broker.partitions.led(name, topic_id, index)
+        except Refusal:
+            return None
+        prepared = Prepared(partition, acks, timeout_ms, version, topic, index)
+        if len(self._by_prefix) >= PREPARED_MAX:
+            self._by_prefix.clear()
+        self._length = start - position
+        self._by_prefix[version, bytes(frame[position:start])] = prepared
+        return prepared, start
+
+
+Beginning = tuple[int, int, bytes, int, int]
+
+
+def _read_classic(frame: memoryview, position: int, end: int, _: int) -> Beginning | None:
+    if end - position < 30 or frame[position] != 0xFF:
+        return None  # A transactional id.
+    acks, timeout_ms, topics = _ACKS_TIMEOUT_COUNT.unpack_from(frame, position + 2)
+    name_start = position + 12
+    name_end = name_start + 2 + int.from_bytes(frame[name_start : name_start + 2], "big")
+    if topics != 1 or name_end + 12 > end:
+        return None
+    partitions, index = _COUNT_INDEX.unpack_from(frame, name_end)
+    if partitions != 1:
+        return None
+    return acks, timeout_ms, bytes(frame[name_start:name_end]), index, name_end + 8
+
+
+def _read_flexible(frame: memoryview, position: int, end: int, version: int) -> Beginning | None:
+    if end - position < 24 or frame[position] != 0 or frame[position + 7] != 2:
+        return None  # A transactional id, or not one topic.
+    acks, timeout_ms = _ACKS_TIMEOUT.unpack_from(frame, position + 1)
+    name_start = position + 8
+    if version >= TOPIC_IDS_SINCE:
+        name_end = name_start + 16
+    else:
+        length = frame[name_start]
+        if length >= 0x80 or length == 0:
+            return None  # A name of 127 bytes or more.
+        name_end = name_start + length
+    if name_end + 6 > end or frame[name_end] != 2:
+        return None
+    (index,) = _INDEX.unpack_from(frame, name_end + 1)
+    return acks, timeout_ms, bytes(frame[name_start:name_end]), index, name_end + 5

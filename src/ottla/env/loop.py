@@ -1,0 +1,57 @@
+"""An asyncio loop that hands socket events to their channels with as little as possible between.
+
+`loop.add_reader` costs a handle, a context and a queue per event. Here the loop's own selector
+calls the channel directly while it polls, and gives asyncio only what is asyncio's: timers,
+tasks and wake-ups stay ordinary. After a poll the `after_dispatch` hook ends the turn.
+"""
+
+import asyncio
+import selectors
+from collections.abc import Callable
+from typing import Protocol
+
+READ, WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
+
+
+class Ready(Protocol):
+    """Anything registered with the loop's selector that wants its events directly."""
+
+    is_direct: bool
+
+    def ready(self, events: int) -> None: ...
+
+
+class DispatchingSelector(selectors.DefaultSelector):
+    def __init__(self) -> None:
+        super().__init__()
+        self.after_dispatch: Callable[[], None] = _nothing
+        self.is_dispatching = False
+
+    def select(
+        self, timeout: float | None = None
+    ) -> list[tuple[selectors.SelectorKey, int]]:
+        others = []
+        events = super().select(timeout)
+        self.is_dispatching = True
+        for event in events:
+            data = event[0].data
+            if type(data) is tuple:  # asyncio's own: a pair of handles.
+                others.append(event)
+            else:
+                data.ready(event[1])
+        if len(others) < len(events):
+            self.after_dispatch()
+        self.is_dispatching = False
+        return others
+
+
+class DispatchLoop(asyncio.SelectorEventLoop):
+    """A selector loop whose selector can be reached by the network."""
+
+    def __init__(self) -> None:
+        self.selector = DispatchingSelector()
+        super().__init__(self.selector)
+
+
+def _nothing() -> None:
+    pass
