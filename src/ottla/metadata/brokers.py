@@ -1,0 +1,249 @@
+"""Brokers come and go: registration, heartbeats, fencing, controlled shutdown, unregistration.
+
+A registration is of one incarnation of a process; its epoch is the offset at which the decision
+was written, and every later request of that broker has to name it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from ottla.metadata import leaderships
+from ottla.metadata.cluster import Broker, Endpoint, VersionRange
+from ottla.metadata.decisions import Outcome, Surroundings
+from ottla.metadata.features import (
+    METADATA_VERSION,
+    SUPPORTED,
+    has_cordoned_directories,
+    has_directories,
+    is_elr_enabled,
+)
+from ottla.metadata.image import ClusterImage
+from ottla.metadata.sessions import Sessions
+from ottla.metadata.snapshot import broker_record
+from ottla.model.errors import ErrorCode, Refusal
+from ottla.model.types import Monotonic, NodeId, Offset, Uuid
+from ottla.protocol import metadata_records as records
+from ottla.protocol.messages import broker_heartbeat, broker_registration, unregister_broker
+
+_RESERVED_DIRECTORY_MAX = 100
+FENCE, UNFENCE = 1, -1
+
+
+def check_epoch(image: ClusterImage, broker_id: int, epoch: int) -> Broker:
+    broker = image.brokers.get(NodeId(broker_id))
+    if broker is None:
+        raise Refusal(
+            ErrorCode.STALE_BROKER_EPOCH, f"No broker registration found for broker id {broker_id}"
+        )
+    if broker.epoch != epoch:
+        raise Refusal(
+            ErrorCode.STALE_BROKER_EPOCH,
+            f"Expected broker epoch {broker.epoch}, but got broker epoch {epoch}",
+        )
+    return broker
+
+
+def register(
+    around: Surroundings,
+    sessions: Sessions,
+    request: broker_registration.Request,
+    next_offset: Offset,
+    now: Monotonic,
+) -> Outcome:
+    image = around.image
+    node = NodeId(request.broker_id)
+    before = image.brokers.get(node)
+    _check_registration(image, sessions, request, before, now)
+    broker = _broker(image, request, next_offset)
+    written: list[Any] = []
+    if before is not None and before.incarnation_id == request.incarnation_id:
+        # The same process tells something new about itself: it stays what it is.
+        broker = replace(
+            broker,
+            epoch=before.epoch,
+            is_fenced=before.is_fenced,
+            in_controlled_shutdown=before.in_controlled_shutdown,
+        )
+    elif before is not None:
+        was_clean = before.epoch == request.previous_broker_epoch
+        if is_elr_enabled(image.features) and not was_clean:
+            written += leaderships.lose(around, node)
+        else:
+            written += leaderships.leave(around, node)
+        sessions.forget(node)
+    written.append(broker_record(broker, image.metadata_version))
+    sessions.touch(node, now)
+    return Outcome(written, broker_registration.Response(broker_epoch=broker.epoch))
+
+
+def _check_registration(
+    image: ClusterImage,
+    sessions: Sessions,
+    request: broker_registration.Request,
+    before: Broker | None,
+    now: Monotonic,
+) -> None:
+    if request.cluster_id != image.cluster_id:
+        raise Refusal(
+            ErrorCode.INCONSISTENT_CLUSTER_ID,
+            f"Expected cluster ID {image.cluster_id}, but got cluster ID {request.cluster_id}",
+        )
+    if (
+        before is not None
+        and before.incarnation_id != request.incarnation_id
+        and sessions.is_valid(before.id, now)
+    ):
+        raise Refusal(
+            ErrorCode.DUPLICATE_BROKER_REGISTRATION,
+            "Another broker is registered with that broker id. If the broker was recently "
+            "restarted this should self-resolve once the heartbeat manager expires the "
+            "broker's session.",
+        )
+    if has_directories(image.metadata_version):
+        _check_directories(image, request)
+    for name, level in image.features.items():
+        if name in SUPPORTED:
+            _check_feature(name, level, request)
+
+
+def _check_directories(image: ClusterImage, request: broker_registration.Request) -> None:
+    directories = request.log_dirs
+    if not directories:
+        raise _invalid("No directories specified in request")
+    if any(int.from_bytes(directory) < _RESERVED_DIRECTORY_MAX for directory in directories):
+        raise _invalid("Reserved directory ID in request")
+    if len(set(directories)) < len(directories):
+        raise _invalid("Duplicate directory ID in request")
+    for other in image.brokers.values():
+        if other.id != request.broker_id and not set(directories).isdisjoint(other.directories):
+            raise _invalid(f"Broker {other.id} is already registered with a directory of these")
+
+
+def _check_feature(name: str, level: int, request: broker_registration.Request) -> None:
+    low, high = 0, 0
+    for feature in request.features:
+        if feature.name == name:
+            low, high = feature.min_supported_version, feature.max_supported_version
+    if not low <= level <= high:
+        raise Refusal(
+            ErrorCode.UNSUPPORTED_VERSION,
+            f"Unable to register because the broker does not support finalized version {level} "
+            f"of {name}. The broker wants a version between {low} and {high}, inclusive.",
+        )
+
+
+def _broker(
+    image: ClusterImage, request: broker_registration.Request, next_offset: Offset
+) -> Broker:
+    if all(feature.name != METADATA_VERSION for feature in request.features):
+        raise _invalid("Request features do not contain 'metadata.version'")
+    return Broker(
+        id=NodeId(request.broker_id),
+        epoch=next_offset,
+        incarnation_id=request.incarnation_id,
+        endpoints={
+            e.name: Endpoint(e.host, e.port, e.security_protocol) for e in request.listeners
+        },
+        features={
+            f.name: VersionRange(f.min_supported_version, f.max_supported_version)
+            for f in request.features
+        },
+        rack=request.rack,
+        directories=tuple(request.log_dirs),
+        cordoned_directories=() if has_cordoned_directories(image.metadata_version) else None,
+    )
+
+
+def heartbeat(
+    around: Surroundings,
+    sessions: Sessions,
+    request: broker_heartbeat.Request,
+    registered_at: Offset,
+    now: Monotonic,
+) -> Outcome:
+    broker = check_epoch(around.image, request.broker_id, request.broker_epoch)
+    is_caught_up = request.current_metadata_offset >= registered_at
+    written: list[Any] = []
+    after = broker
+    if broker.in_controlled_shutdown:
+        if not leaderships.leads_any(around, broker.id) and not broker.is_fenced:
+            written, after = fence(around, broker), replace(broker, is_fenced=True)
+    elif broker.is_fenced:
+        if not request.want_shut_down and not request.want_fence and is_caught_up:
+            written, after = unfence(around, broker), replace(broker, is_fenced=False)
+    elif request.want_fence:
+        written, after = fence(around, broker), replace(broker, is_fenced=True)
+    elif request.want_shut_down:
+        written, after = _begin_shutdown(around, broker)
+    sessions.touch(broker.id, now)
+    offline = set(request.offline_log_dirs).intersection(broker.directories)
+    if offline and has_directories(around.image.metadata_version):
+        written += _lose_directories(around, broker, offline)
+    response = broker_heartbeat.Response(
+        is_caught_up=is_caught_up,
+        is_fenced=after.is_fenced,
+        should_shut_down=request.want_shut_down and after.is_fenced,
+    )
+    return Outcome(written, response)
+
+
+def fence(around: Surroundings, broker: Broker) -> list[Any]:
+    changes: list[Any] = list(leaderships.leave(around, broker.id))
+    return [*changes, _change(broker, fenced=FENCE)]
+
+
+def unfence(around: Surroundings, broker: Broker) -> list[Any]:
+    return [_change(broker, fenced=UNFENCE), *leaderships.come_back(around, broker.id)]
+
+
+def _begin_shutdown(around: Surroundings, broker: Broker) -> tuple[list[Any], Broker]:
+    """Without partitions to hand over a broker may stop at once."""
+    if not leaderships.leads_any(around, broker.id):
+        return fence(around, broker), replace(broker, is_fenced=True)
+    changes = leaderships.leave(around, broker.id)
+    return [
+        _change(broker, in_controlled_shutdown=1),
+        *changes,
+    ], replace(broker, in_controlled_shutdown=True)
+
+
+def _lose_directories(around: Surroundings, broker: Broker, offline: set[bytes]) -> list[Any]:
+    remaining = [directory for directory in broker.directories if directory not in offline]
+    changes: list[Any] = list(leaderships.leave(around, broker.id, frozenset(offline)))
+    return [*changes, _change(broker, log_dirs=remaining)]
+
+
+def unregister(
+    around: Surroundings, sessions: Sessions, request: unregister_broker.Request
+) -> Outcome:
+    broker = around.image.brokers.get(NodeId(request.broker_id))
+    if broker is None:
+        raise Refusal(
+            ErrorCode.BROKER_ID_NOT_REGISTERED,
+            f"Broker ID {request.broker_id} is not currently registered",
+        )
+    sessions.forget(broker.id)
+    written: list[Any] = list(leaderships.forget(around, broker.id))
+    written.append(records.UnregisterBrokerRecord(broker_id=broker.id, broker_epoch=broker.epoch))
+    return Outcome(written, unregister_broker.Response())
+
+
+def _change(
+    broker: Broker,
+    *,
+    fenced: int = 0,
+    in_controlled_shutdown: int = 0,
+    log_dirs: Sequence[Uuid] = (),
+) -> records.BrokerRegistrationChangeRecord:
+    return records.BrokerRegistrationChangeRecord(
+        broker_id=broker.id,
+        broker_epoch=broker.epoch,
+        fenced=fenced,
+        in_controlled_shutdown=in_controlled_shutdown,
+        log_dirs=list(log_dirs),
+    )
+
+
+def _invalid(message: str) -> Refusal:
+    return Refusal(ErrorCode.INVALID_REGISTRATION, message)

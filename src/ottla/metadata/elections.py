@@ -1,0 +1,145 @@
+"""Who leads a partition next, and the record that says so.
+
+With eligible leader replicas (KIP-966) on, a replica that left an ISR below the minimum may still
+lead, because it holds all that was committed; when nobody is left, the last known leader may,
+which counts as an unclean election. Reassignments are decided elsewhere.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ottla.metadata.cluster import (
+    LEADER_UNCHANGED,
+    NO_LEADER,
+    RECOVERING,
+    RECOVERY_UNCHANGED,
+    Partition,
+)
+from ottla.model.types import NodeId, Uuid
+from ottla.protocol.metadata_records import PartitionChangeRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """What an election depends on beside the partition itself."""
+
+    may_lead: Callable[[NodeId], bool]
+    isr_min: int  # The effective minimum: never above the number of replicas.
+    is_elr_enabled: bool
+    is_unclean_allowed: bool = False
+    shut_down_uncleanly: NodeId = NO_LEADER  # It may have lost what it acknowledged.
+
+
+def change_of(
+    topic_id: Uuid,
+    index: int,
+    partition: Partition,
+    isr: tuple[NodeId, ...],
+    circumstances: Circumstances,
+) -> PartitionChangeRecord | None:
+    """The change that gives `partition` this ISR and a fitting leader, or None if all stays."""
+    change = _Change(partition, isr, circumstances)
+    record = PartitionChangeRecord(partition_id=index, topic_id=topic_id)
+    change.elect(record)
+    change.note_elr(record)
+    if (
+        record.isr is None
+        and change.isr != partition.isr
+        and (change.isr or circumstances.is_elr_enabled)
+    ):
+        record.isr = list(change.isr)
+    change.note_last_known_leader(record)
+    return None if is_empty(record) else record
+
+
+def is_empty(record: PartitionChangeRecord) -> bool:
+    return (
+        record.leader == LEADER_UNCHANGED
+        and record.leader_recovery_state == RECOVERY_UNCHANGED
+        and all(
+            field is None
+            for field in (
+                record.isr,
+                record.replicas,
+                record.removing_replicas,
+                record.adding_replicas,
+                record.directories,
+                record.eligible_leader_replicas,
+                record.last_known_elr,
+            )
+        )
+    )
+
+
+class _Change:
+    def __init__(
+        self, partition: Partition, isr: tuple[NodeId, ...], circumstances: Circumstances
+    ) -> None:
+        self.partition = partition
+        self.isr = isr
+        self.around = circumstances
+        self.elr = self._next_elr()
+
+    def _next_elr(self) -> tuple[NodeId, ...]:
+        """Whoever left an ISR that is now too small, unless it may have lost something."""
+        if not self.around.is_elr_enabled:
+            return self.partition.elr
+        if len(self.isr) >= self.around.isr_min:
+            return ()
+        candidates = sorted({*self.partition.elr, *self.partition.isr})
+        lost = self.around.shut_down_uncleanly
+        return tuple(node for node in candidates if node not in self.isr and node != lost)
+
+    def elect(self, record: PartitionChangeRecord) -> None:
+        leader, is_unclean = self._leader()
+        if leader == self.partition.leader:
+            return
+        record.leader = leader
+        if leader in self.elr:
+            self.isr = (leader,)
+            self.elr = tuple(node for node in self.elr if node != leader)
+        if is_unclean:
+            record.isr = [leader]
+            if self.partition.leader_recovery_state != RECOVERING:
+                record.leader_recovery_state = RECOVERING
+
+    def _leader(self) -> tuple[NodeId, bool]:
+        for node in (self.partition.leader, *self.partition.replicas):
+            if self._is_eligible(node):
+                return node, False
+        last_known = self.partition.last_known_elr
+        if (
+            self.around.is_elr_enabled
+            and not self.isr
+            and not self.elr
+            and len(last_known) == 1
+            and self.around.may_lead(last_known[0])
+        ):
+            return last_known[0], True
+        if self.around.is_unclean_allowed:
+            for node in self.partition.replicas:
+                if self.around.may_lead(node):
+                    return node, True
+        return NO_LEADER, False
+
+    def _is_eligible(self, node: NodeId) -> bool:
+        is_complete = node in self.isr or (not self.isr and node in self.elr)
+        return is_complete and self.around.may_lead(node)
+
+    def note_elr(self, record: PartitionChangeRecord) -> None:
+        is_clean = record.isr is None
+        elr = self.elr if is_clean and self.around.is_elr_enabled else ()
+        if elr != self.partition.elr:
+            record.eligible_leader_replicas = list(elr)
+
+    def note_last_known_leader(self, record: PartitionChangeRecord) -> None:
+        """Remember who led last while nobody leads; forget it once somebody does."""
+        if not self.around.is_elr_enabled:
+            return
+        before = self.partition
+        if record.isr == [] and before.last_known_elr != (before.leader,):
+            record.last_known_elr = [before.leader]
+        elif before.last_known_elr and (
+            record.leader >= 0 or (before.leader != NO_LEADER and record.leader != NO_LEADER)
+        ):
+            record.last_known_elr = []

@@ -1,0 +1,85 @@
+"""ControllerRegistration and AssignReplicasToDirs: what nodes tell the controller of themselves."""
+
+from typing import Any
+
+from ottla.metadata.brokers import check_epoch
+from ottla.metadata.decisions import Outcome, Surroundings
+from ottla.metadata.features import has_controller_registration, has_directories
+from ottla.model.errors import ErrorCode, Refusal
+from ottla.model.types import NodeId, Uuid
+from ottla.protocol import metadata_records as records
+from ottla.protocol.messages import assign_replicas_to_dirs, controller_registration
+
+
+def register_controller(around: Surroundings, request: controller_registration.Request) -> Outcome:
+    if not has_controller_registration(around.image.metadata_version):
+        raise Refusal(
+            ErrorCode.UNSUPPORTED_VERSION,
+            "The current MetadataVersion is too old to support controller registrations.",
+        )
+    record = records.RegisterControllerRecord(
+        controller_id=request.controller_id,
+        incarnation_id=request.incarnation_id,
+        zk_migration_ready=False,
+        end_points=[
+            records.ControllerEndpoint(e.name, e.host, e.port, e.security_protocol)
+            for e in request.listeners
+        ],
+        features=[
+            records.ControllerFeature(f.name, f.min_supported_version, f.max_supported_version)
+            for f in request.features
+        ],
+    )
+    return Outcome([record], controller_registration.Response())
+
+
+def assign_directories(around: Surroundings, request: assign_replicas_to_dirs.Request) -> Outcome:
+    """A broker says in which of its log directories it keeps which replicas."""
+    image = around.image
+    if not has_directories(image.metadata_version):
+        raise Refusal(ErrorCode.UNSUPPORTED_VERSION, "Directory assignment is not supported yet.")
+    node = check_epoch(image, request.broker_id, request.broker_epoch).id
+    written: list[Any] = []
+    response = assign_replicas_to_dirs.Response()
+    for directory in request.directories:
+        answered = assign_replicas_to_dirs.ResponseDirectoryData(id=directory.id)
+        for topic in directory.topics:
+            answers = []
+            for partition in topic.partitions:
+                index = partition.partition_index
+                code = _assign(around, node, directory.id, topic.topic_id, index, written)
+                answers.append(assign_replicas_to_dirs.ResponsePartitionData(index, code))
+            answered.topics.append(
+                assign_replicas_to_dirs.ResponseTopicData(topic.topic_id, answers)
+            )
+        response.directories.append(answered)
+    return Outcome(written, response)
+
+
+def _assign(
+    around: Surroundings,
+    node: NodeId,
+    directory: Uuid,
+    topic_id: Uuid,
+    index: int,
+    written: list[Any],
+) -> ErrorCode:
+    topic = around.image.topics_by_id.get(topic_id)
+    if topic is None:
+        return ErrorCode.UNKNOWN_TOPIC_ID
+    partition = topic.partitions.get(index)
+    if partition is None:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if node not in partition.replicas:
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+    directories = [
+        directory if replica == node else known
+        for replica, known in zip(partition.replicas, partition.directories, strict=True)
+    ]
+    if directories != list(partition.directories):
+        written.append(
+            records.PartitionChangeRecord(
+                partition_id=index, topic_id=topic_id, directories=directories
+            )
+        )
+    return ErrorCode.NONE

@@ -1,0 +1,1 @@
+"""Who leads the metadata log: voters, epochs and votes, as KRaft keeps them."""
