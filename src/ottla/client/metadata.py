@@ -31,13 +31,14 @@ class Node(NamedTuple):
 
 
 class Topic:
-    __slots__ = ("id", "name", "partitions")
+    __slots__ = ("id", "led", "name", "partitions")
 
     def __init__(self, answer: wire.MetadataResponseTopic) -> None:
         assert answer.name is not None, "topics are asked for by name"
         self.name = answer.name
         self.id: Uuid = answer.topic_id
         self.partitions = {item.partition_index: item for item in answer.partitions}
+        self.led = sorted(i for i, item in self.partitions.items() if item.leader_id != NO_NODE)
 
     @property
     def has_id(self) -> bool:
@@ -51,10 +52,6 @@ class Topic:
         if found.leader_id == NO_NODE:
             raise Refused(ErrorCode.LEADER_NOT_AVAILABLE, about=f"{self.name}-{partition}")
         return NodeId(found.leader_id)
-
-    def led(self) -> list[int]:
-        """The partitions that have a leader, in order."""
-        return sorted(index for index, item in self.partitions.items() if item.leader_id != NO_NODE)
 
 
 class Metadata:

@@ -93,7 +93,7 @@ class Producer:
             if key is not None:
                 partition = partition_of_key(key, len(topic.partitions))
             else:
-                partition = self._sticky.choose(topic.name, topic.led() or list(topic.partitions))
+                partition = self._sticky.choose(topic.name, topic.led or list(topic.partitions))
         elif partition not in topic.partitions:
             raise UnknownPartition(topic.name, partition, len(topic.partitions))
         return TopicPartition(topic.name, partition)
