@@ -12,7 +12,6 @@ from struct import Struct
 
 from ottla.broker.memory import LARGE_BYTES, RequestMemory
 from ottla.env.network import Channel, Piece
-from ottla.model.errors import ProtocolError
 
 REPLIES_WAITING_MAX = 256
 QUEUED_BYTES_MAX = 1 << 20
@@ -57,6 +56,7 @@ class Connection:
         "_replies",
         "_serve",
         "_tail",
+        "_waits_for_memory",
         "active_at",
         "is_closed",
         "last_prefix",
@@ -90,7 +90,7 @@ class Connection:
         self._tail = b""  # The beginning of a frame, or whole frames while we are muted.
         self._large: mmap | None = None
         self._large_size = self._filled = 0
-        self._is_muted = False
+        self._is_muted = self._waits_for_memory = False
 
     def buffer(self) -> memoryview:
         if self._large is not None:
@@ -134,6 +134,11 @@ class Connection:
         self._queued_bytes = 0
         if self._is_muted and not self._is_congested():
             self._unmute()
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether an answer is still to come: such a connection is not idle."""
+        return bool(self._replies)
 
     def close(self) -> None:
         self._channel.close()
@@ -180,8 +185,9 @@ class Connection:
         large = self._memory.borrow(size)
         if large is None:
             self._tail = bytes(beginning)
+            self._waits_for_memory = True
             self._mute()
-            self._memory.when_free(self._unmute)
+            self._memory.when_free(self._memory_is_free)
             return
         self._filled = len(beginning)
         large[: self._filled] = beginning  # type: ignore[assignment]
@@ -192,8 +198,16 @@ class Connection:
         self._serve(self, memoryview(large), 4, self._large_size)
         self._memory.give_back_when_flushed(large)
 
+    def _memory_is_free(self) -> None:
+        self._waits_for_memory = False
+        self._unmute()
+
     def _is_congested(self) -> bool:
-        return self._queued_bytes > QUEUED_BYTES_MAX or len(self._replies) > REPLIES_WAITING_MAX
+        return (
+            self._queued_bytes > QUEUED_BYTES_MAX
+            or len(self._replies) > REPLIES_WAITING_MAX
+            or self._waits_for_memory
+        )
 
     def _mute(self) -> None:
         if not self._is_muted:
@@ -209,9 +223,3 @@ class Connection:
         self._serve_all(len(tail))
         if not self._is_muted and not self.is_closed:
             self._channel.resume_reading()
-
-
-def refuse(connection: Connection, error: ProtocolError) -> str:
-    """Close on a peer that cannot be understood; the sentence is for the log."""
-    connection.close()
-    return f"closing the connection from {connection.remote}: {error}"

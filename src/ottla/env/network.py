@@ -60,8 +60,11 @@ class Channel(Protocol):
 
 
 class Listening(Protocol):
+    """A bound address: peers may connect, and are accepted from `start` on."""
+
     address: Address
 
+    def start(self) -> None: ...
     def close(self) -> None: ...
 
 

@@ -120,7 +120,9 @@ class SocketListener:
         self._network = network
         self._listener = listener
         self._accept = accept
-        network.selector.register(listener, READ, self)
+
+    def start(self) -> None:
+        self._network.selector.register(self._listener, READ, self)
 
     def ready(self, _events: int) -> None:
         for _ in range(ACCEPTS_PER_TURN_MAX):
@@ -134,7 +136,8 @@ class SocketListener:
             SocketChannel(self._network, accepted, self._accept)
 
     def close(self) -> None:
-        self._network.selector.unregister(self._listener)
+        if self._listener.fileno() in self._network.selector.get_map():
+            self._network.selector.unregister(self._listener)
         self._listener.close()
 
 

@@ -1,0 +1,157 @@
+"""A connection is fed bytes by hand here: the channel only collects what it is given."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ottla.broker.connection import QUEUED_BYTES_MAX, REPLIES_WAITING_MAX, Connection, Reply
+from ottla.broker.memory import SHARED_BYTES, RequestMemory
+from ottla.env.network import Address
+
+FRAME_BYTES_MAX = 1 << 20
+
+
+class Channel:
+    """Collects what is sent; the test says when it has left."""
+
+    def __init__(self) -> None:
+        self.remote = Address("client", 1)
+        self.sent: list[bytes] = []
+        self.is_reading = True
+        self.connection: Connection
+
+    def send(self, pieces: list[bytes]) -> None:
+        self.sent += pieces
+
+    def pause_reading(self) -> None:
+        self.is_reading = False
+
+    def resume_reading(self) -> None:
+        self.is_reading = True
+
+    def close(self) -> None:
+        self.connection.closed()
+
+
+class Client:
+    """A connection, its channel, and a server that keeps the frames it gets."""
+
+    def __init__(self, memory: RequestMemory | None = None) -> None:
+        self.memory = memory or RequestMemory(64 << 20)
+        self.channel = Channel()
+        self.frames: list[bytes] = []
+        self.replies: list[Reply] = []
+        self.answer_at_once: bytes | None = b"ok"
+        self.connection = self.channel.connection = Connection(
+            self.channel, "PLAINTEXT", self.serve, self.memory, FRAME_BYTES_MAX
+        )
+
+    def serve(self, connection: Connection, frame: memoryview, start: int, end: int) -> None:
+        self.frames.append(bytes(frame[start:end]))
+        reply = Reply(connection, len(self.frames), 0, None)
+        connection.expect(reply)
+        self.replies.append(reply)
+        if self.answer_at_once is not None:
+            reply.complete((self.answer_at_once,))
+
+    def feed(self, data: bytes) -> None:
+        while data and not self.connection.is_closed:
+            buffer = self.connection.buffer()
+            count = min(len(buffer), len(data))
+            buffer[:count] = data[:count]
+            data = data[count:]
+            self.connection.received(count)
+            self.memory.flushed()
+
+
+def framed(*bodies: bytes) -> bytes:
+    return b"".join(len(body).to_bytes(4, "big") + body for body in bodies)
+
+
+@given(
+    st.lists(st.binary(min_size=1, max_size=50), min_size=1, max_size=10),
+    st.lists(st.integers(1, 40), min_size=1),
+)
+def test_frames_arrive_whole_however_the_bytes_are_cut(
+    bodies: list[bytes], cuts: list[int]
+) -> None:
+    client = Client()
+    data = framed(*bodies)
+    for cut in cuts * (len(data) // sum(cuts) + 1):
+        client.feed(data[:cut])
+        data = data[cut:]
+    assert client.frames == bodies
+
+
+def test_large_frames_are_received_into_memory_that_is_given_back() -> None:
+    client = Client()
+    bodies = [b"a" * (SHARED_BYTES * 3), b"b", b"c" * SHARED_BYTES]
+    client.feed(framed(*bodies))
+    assert client.frames == bodies
+    assert client.memory.used_bytes == 0
+
+
+def test_replies_leave_in_the_order_of_the_requests() -> None:
+    client = Client()
+    client.answer_at_once = None
+    client.feed(framed(b"1", b"2", b"3"))
+    client.replies[2].complete((b"third",))
+    client.replies[0].complete((b"first",))
+    assert client.channel.sent == [b"first"]
+    client.replies[1].complete((b"second",))
+    assert client.channel.sent == [b"first", b"second", b"third"]
+
+
+def test_a_size_that_cannot_be_closes_the_connection() -> None:
+    for size in (0, -1, FRAME_BYTES_MAX + 1):
+        client = Client()
+        client.feed(size.to_bytes(4, "big", signed=True) + b"x")
+        assert client.connection.is_closed
+        assert client.frames == []
+
+
+def test_a_peer_that_does_not_read_is_not_read_from() -> None:
+    client = Client()
+    client.answer_at_once = b"x" * QUEUED_BYTES_MAX
+    client.feed(framed(b"1", b"2", b"3", b"4"))
+    assert client.frames == [b"1", b"2"]
+    assert not client.channel.is_reading
+    client.answer_at_once = b"ok"
+    client.connection.sent()
+    assert client.frames == [b"1", b"2", b"3", b"4"]
+    assert client.channel.is_reading
+
+
+def test_requests_that_wait_for_their_answers_are_bounded() -> None:
+    client = Client()
+    client.answer_at_once = None
+    client.feed(framed(*[b"x"] * (REPLIES_WAITING_MAX + 10)))
+    assert len(client.frames) == REPLIES_WAITING_MAX + 1
+    for reply in client.replies[:20]:
+        reply.complete((b"ok",))
+    assert len(client.frames) == REPLIES_WAITING_MAX + 10
+    assert client.channel.is_reading
+
+
+def test_memory_for_large_frames_is_bounded_over_all_connections() -> None:
+    memory = RequestMemory(SHARED_BYTES * 2)
+    first, second = Client(memory), Client(memory)
+    body = b"x" * (SHARED_BYTES + 1)
+    first.feed(framed(body)[:-1])
+    second.feed(framed(body)[:1000])
+    assert not second.channel.is_reading
+    first.feed(b"x")
+    assert second.channel.is_reading
+    second.feed(framed(body)[1000:])
+    assert second.frames == first.frames == [body]
+
+
+def test_a_closed_connection_gives_its_memory_back_and_takes_no_answers() -> None:
+    client = Client()
+    client.answer_at_once = None
+    client.feed(framed(b"1"))
+    client.feed(framed(b"x" * SHARED_BYTES)[:1000])
+    assert client.memory.used_bytes > 0
+    client.connection.close()
+    assert client.memory.used_bytes == 0
+    client.replies[0].complete((b"late",))
+    assert client.channel.sent == []
