@@ -1,1 +1,1 @@
-"""Real clients and Apache Kafka itself, driven against a broker that runs as a process of its own."""
+"""Real clients, and Apache Kafka itself, against a broker in a process of its own."""

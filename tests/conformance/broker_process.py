@@ -51,7 +51,9 @@ class Ottla:
 class BrokerProcess:
     """One broker. `log_file` holds what it printed; `data_directory` is its only `log.dirs`."""
 
-    def __init__(self, flavour: Flavour, directory: Path, settings: dict[str, str] | None = None):
+    def __init__(
+        self, flavour: Flavour, directory: Path, settings: dict[str, str] | None = None
+    ) -> None:
         self.flavour = flavour
         self.directory = directory
         self.data_directory = directory / "data"

@@ -138,7 +138,7 @@ def test_topic_configs_have_values_defaults_and_sources(bootstrap: str, topic: s
     assert configs["retention.ms"].value == "604800000"
     assert configs["retention.ms"].source == ConfigSource.DEFAULT_CONFIG.value
     assert not configs["retention.ms"].is_read_only
-    assert [s for s in configs["segment.bytes"].synonyms][0] == "segment.bytes"
+    assert next(iter(configs["segment.bytes"].synonyms)) == "segment.bytes"
 
 
 def test_configs_are_set_appended_subtracted_and_deleted(bootstrap: str, topic: str) -> None:
