@@ -240,6 +240,4 @@ def _log_dirs(values: Values, origins: Origins) -> list[str]:
     directories: list[str] = values[key]
     if not directories or not all(directories):
         refuse(key, ",".join(directories), "must name a directory", origins)
-    if len(set(directories)) < len(directories):
-        refuse(key, ",".join(directories), "names a directory twice", origins)
     return directories

@@ -153,7 +153,7 @@ def test_a_refusal_never_repeats_a_password() -> None:
         ("compression_gzip_level", "0", "-1 or between 1 and 9"),
         ("socket_request_max_bytes", "4294967296", "32 bits"),
         ("log_retention_hours", "0", "-1 or at least 1"),
-        ("log_dirs", "a,a", "twice"),
+        ("log_dirs", "a,,b", "must name a directory"),
         ("queued_max_request_bytes", "1000", "socket.request.max.bytes"),
     ],
 )

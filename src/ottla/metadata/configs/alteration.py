@@ -102,6 +102,9 @@ def check_broker_configs(configs: Mapping[str, str], *, is_cluster_default: bool
         except Refusal as refusal:
             # Kafka answers INVALID_REQUEST here, and clients have come to know it (KAFKA-13609).
             raise Refusal(ErrorCode.INVALID_REQUEST, refusal.message) from None
+        if name == "log.retention.ms" and definition.parse(value) == 0:
+            message = f"Invalid value 0 for configuration {name}: must be -1 or at least 1"
+            raise Refusal(ErrorCode.INVALID_REQUEST, message)
 
 
 def _check_value(definition: Definition, value: str) -> None:

@@ -145,7 +145,8 @@ def _typed(kind: ConfigType, text: str) -> Value:
     if kind is ConfigType.DOUBLE:
         return _double(text)
     if kind is ConfigType.LIST:
-        return [item.strip() for item in text.split(",")] if text else []
+        # What is listed twice counts once.
+        return list(dict.fromkeys(item.strip() for item in text.split(","))) if text else []
     return text
 
 
@@ -216,8 +217,6 @@ def _check_list(allowed: list[str], items: list[str]) -> None:
     for item in items:
         if item not in allowed:
             raise ConfigValueError(f"may only list {', '.join(allowed)}")
-    if len(set(items)) < len(items):
-        raise ConfigValueError("must not list anything twice")
 
 
 def _check_throttled(items: list[str]) -> None:
