@@ -58,6 +58,19 @@ class Batch:
         "size",
     )
 
+    base_offset: Offset
+    leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    count: int
+
     def __init__(self, data: Buffer) -> None:
         """`data` is one whole batch; its length field is trusted to say so."""
         self.data = data
@@ -93,7 +106,7 @@ class Batch:
 
     def assign(self, base_offset: Offset, leader_epoch: int) -> None:
         ASSIGNED.pack_into(
-            self.data,  # type: ignore[arg-type]  # Only a writable buffer is ever assigned.
+            self.data,
             0,
             base_offset,
             self.size - LOG_OVERHEAD_BYTES,
@@ -116,7 +129,7 @@ class Batch:
         self.attributes = attributes
         self.max_timestamp = max_timestamp
         STAMPED.pack_into(
-            self.data,  # type: ignore[arg-type]
+            self.data,
             CRC_START,
             attributes,
             self.last_offset_delta,
@@ -128,7 +141,7 @@ class Batch:
     def seal(self) -> None:
         """Write the CRC of what the batch holds now."""
         self.crc = checksum(self.data)
-        UINT32.pack_into(self.data, 17, self.crc)  # type: ignore[arg-type]
+        UINT32.pack_into(self.data, 17, self.crc)
 
     @property
     def is_valid(self) -> bool:

@@ -1,0 +1,149 @@
+"""Small text files that are replaced as a whole: Kafka's checkpoints and properties.
+
+A file is written beside its place, synced, renamed over it, and the directory is synced: after a
+crash there is the old one or the new one, never a half.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from ottla.env.disk import Disk
+from ottla.model.errors import Damaged
+from ottla.model.types import Offset, TopicPartition, Uuid, uuid_from_text, uuid_text
+
+_VERSION: Final = "0"
+_TEMPORARY: Final = ".tmp"
+
+EpochEntry = tuple[int, Offset]  # A leader epoch, and the first offset that it wrote.
+
+
+def replace_file(disk: Disk, path: str, content: bytes, *, sync: bool = True) -> None:
+    """Put `content` at `path` in one step. Without `sync`, only kill -9 is survived, not power."""
+    temporary = path + _TEMPORARY
+    file = disk.open(temporary, create=True)
+    try:
+        file.truncate(0)
+        file.append([content])
+        if sync:
+            file.sync()
+    finally:
+        file.close()
+    disk.rename(temporary, path)
+    if sync:
+        disk.sync_directory(path.rpartition("/")[0])
+
+
+def encode_offsets(offsets: Mapping[TopicPartition, Offset]) -> bytes:
+    """The form of recovery-point-, log-start- and replication-offset-checkpoint."""
+    lines = [f"{topic} {partition} {offset}" for (topic, partition), offset in offsets.items()]
+    return _encode(sorted(lines))
+
+
+def decode_offsets(path: str, content: bytes) -> dict[TopicPartition, Offset]:
+    offsets: dict[TopicPartition, Offset] = {}
+    for topic, partition, offset in _decode(path, content, 3):
+        offsets[TopicPartition(topic, int(partition))] = int(offset)
+    return offsets
+
+
+def encode_epochs(entries: list[EpochEntry]) -> bytes:
+    return _encode([f"{epoch} {offset}" for epoch, offset in entries])
+
+
+def decode_epochs(path: str, content: bytes) -> list[EpochEntry]:
+    return [(int(epoch), int(offset)) for epoch, offset in _decode(path, content, 2)]
+
+
+def _encode(lines: list[str]) -> bytes:
+    return "".join(f"{line}\n" for line in (_VERSION, str(len(lines)), *lines)).encode()
+
+
+def _decode(path: str, content: bytes, width: int) -> list[list[str]]:
+    lines = content.decode(errors="replace").splitlines()
+    if len(lines) < 2:
+        return []  # Kafka creates the file empty before it first writes it.
+    if lines[0] != _VERSION:
+        raise Damaged(path, 0, f"version {lines[0]!r} of a checkpoint is not known")
+    rows = [line.split() for line in lines[2:]]
+    if lines[1] != str(len(rows)) or any(len(row) != width for row in rows):
+        raise Damaged(path, 0, f"not the {lines[1]} lines of {width} words that it announces")
+    numbers = 2
+    if any(not word.lstrip("-").isdecimal() for row in rows for word in row[-numbers:]):
+        raise Damaged(path, 0, "a word that should be a number")
+    return rows
+
+
+def encode_partition_metadata(topic_id: Uuid) -> bytes:
+    return f"version: 0\ntopic_id: {uuid_text(topic_id)}".encode()
+
+
+def decode_partition_metadata(path: str, content: bytes) -> Uuid:
+    fields = dict(
+        line.partition(": ")[::2] for line in content.decode(errors="replace").splitlines()
+    )
+    try:
+        return uuid_from_text(fields["topic_id"].strip())
+    except (KeyError, ValueError) as error:
+        raise Damaged(path, 0, "no topic id in it") from error
+
+
+def encode_clean_shutdown(broker_epoch: int) -> bytes:
+    return json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":")).encode()
+
+
+def decode_clean_shutdown(content: bytes) -> int | None:
+    """The broker epoch under which the last process stopped cleanly; None if it does not say."""
+    try:
+        epoch = json.loads(content)["brokerEpoch"]
+    except (ValueError, KeyError, TypeError):
+        return None
+    return epoch if isinstance(epoch, int) else None
+
+
+@dataclass(frozen=True, slots=True)
+class MetaProperties:
+    """What `meta.properties` says of a formatted directory."""
+
+    cluster_id: str
+    node_id: int
+    directory_id: Uuid | None = None
+
+    def encode(self) -> bytes:
+        lines = [
+            "#",
+            "version=1",
+            f"cluster.id={self.cluster_id}",
+            f"node.id={self.node_id}",
+        ]
+        if self.directory_id is not None:
+            lines.append(f"directory.id={uuid_text(self.directory_id)}")
+        return "".join(f"{line}\n" for line in lines).encode()
+
+    @classmethod
+    def decode(cls, path: str, content: bytes) -> "MetaProperties":
+        fields = parse_properties(content.decode(errors="replace"))
+        version = fields.get("version", "0")
+        if version != "1":
+            raise Damaged(path, 0, f"version {version} of meta.properties is not known")
+        try:
+            directory = fields.get("directory.id")
+            return cls(
+                cluster_id=fields["cluster.id"],
+                node_id=int(fields["node.id"]),
+                directory_id=None if directory is None else uuid_from_text(directory),
+            )
+        except (KeyError, ValueError) as error:
+            raise Damaged(path, 0, f"cluster.id, node.id or directory.id: {error}") from error
+
+
+def parse_properties(text: str) -> dict[str, str]:
+    """Java's properties as far as Kafka's own files use them: no continued lines."""
+    fields: dict[str, str] = {}
+    for line in text.splitlines():
+        line = line.strip()
+        if line and line[0] not in "#!":
+            name, _, value = line.partition("=")
+            fields[name.strip()] = value.strip().replace("\\:", ":").replace("\\=", "=")
+    return fields

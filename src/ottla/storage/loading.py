@@ -1,0 +1,304 @@
+"""Opening a partition directory: which files count, what must be scanned, where the log ends.
+
+After a clean stop nothing is scanned but the end of the last segment. After a crash the segments
+from the recovery point on are (`recovery`). Files that a rename, a compaction or a deletion left
+behind are dealt with first, as Apache Kafka does.
+"""
+
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from ottla.env.disk import Disk
+from ottla.model.errors import Damaged
+from ottla.model.types import Offset, WallTime
+from ottla.storage.checkpoint import decode_epochs
+from ottla.storage.config import LogConfig
+from ottla.storage.epochs import LeaderEpochs
+from ottla.storage.files import (
+    CLEANED,
+    DELETED,
+    INDEXES,
+    LEADER_EPOCHS,
+    LOG,
+    PRODUCER_SNAPSHOT,
+    SWAP,
+    file_name,
+    parse_file_name,
+)
+from ottla.storage.open_files import OpenFiles
+from ottla.storage.producer_snapshot import list_snapshots, read_newest_snapshot
+from ottla.storage.producer_state import Producers
+from ottla.storage.recovery import Progress, recover
+from ottla.storage.segment import Segment, scan
+
+
+@dataclass(slots=True)
+class Loaded:
+    """A directory as it was found, made whole. The last segment is active."""
+
+    segments: list[Segment]
+    epochs: LeaderEpochs
+    producers: Producers
+    recovered: list[Segment] = field(default_factory=list)  # Their indexes are not synced yet.
+    was_cut: bool = False
+
+
+class Loader:
+    def __init__(
+        self,
+        open_files: OpenFiles,
+        directory: str,
+        config: LogConfig,
+        *,
+        recovery_point: Offset,
+        log_start_offset: Offset,
+        now: WallTime,
+        power_lost: bool,
+        progress: Progress | None,
+    ) -> None:
+        self._open_files = open_files
+        self._disk: Disk = open_files.disk
+        self._directory = directory
+        self._config = config
+        self._recovery_point = recovery_point
+        self._log_start_offset = log_start_offset
+        self._now = now
+        self._power_lost = power_lost
+        self._progress = progress
+        self._is_changed = False  # Names were removed: the directory has to be synced.
+
+    def load(self, *, clean: bool) -> Loaded:
+        self._finish_interrupted_work()
+        segments = self._list_segments()
+        loaded = Loaded(segments, self._read_epochs(), Producers())
+        if clean:
+            self._open_end(loaded)
+            self._load_producers(loaded, may_scan=bool(self._snapshots()))
+        else:
+            self._recover(loaded)
+        self._drop_all_if_before_start(loaded)
+        self._drop_stray_snapshots(loaded)
+        end_offset = loaded.segments[-1].next_offset
+        loaded.epochs.truncate_from_end(end_offset)
+        loaded.epochs.truncate_from_start(self._log_start_offset)
+        loaded.producers.end_offset = end_offset
+        loaded.producers.expire(self._now, self._config.producer_id_expiration_ms)
+        if self._is_changed:
+            # Removed for good: what comes back after the next crash must not be believed.
+            self._disk.sync_directory(self._directory)
+        return loaded
+
+    def _finish_interrupted_work(self) -> None:
+        """Remove what was being deleted or compacted; put finished compactions in place."""
+        names = [(name, parse_file_name(name)) for name in self._disk.list(self._directory)]
+        marked = [(name, parsed) for name, parsed in names if parsed is not None and parsed[2]]
+        cleaned = [parsed[0] for _, parsed in marked if parsed[2] == CLEANED]
+        swaps: list[tuple[str, Offset, str]] = []
+        for name, (offset, kind, mark) in marked:
+            if mark == SWAP and (not cleaned or offset < min(cleaned)):
+                swaps.append((name, offset, kind))
+            elif mark in (DELETED, CLEANED, SWAP):
+                self._remove(name)
+        logs = [(name, offset) for name, offset, kind in swaps if kind == LOG]
+        if logs:
+            self._remove_replaced(
+                min(offset for _, offset in logs), max(self._end_of(name) for name, _ in logs)
+            )
+        for name, _, _ in swaps:
+            self._disk.rename(self._path(name), self._path(name.removesuffix(SWAP)))
+            self._is_changed = True
+
+    def _end_of(self, name: str) -> Offset:
+        file = self._disk.open(self._path(name))
+        end = 0
+        for _, batch in scan(file, 0, file.size):
+            end = batch.next_offset
+        return end
+
+    def _remove_replaced(self, start: Offset, end: Offset) -> None:
+        for name in self._disk.list(self._directory):
+            parsed = parse_file_name(name)
+            if parsed is not None and not parsed[2] and start <= parsed[0] < end:
+                self._remove(name)
+
+    def _list_segments(self) -> list[Segment]:
+        parsed = [parse_file_name(name) for name in self._disk.list(self._directory)]
+        present = {(entry[0], entry[1]) for entry in parsed if entry is not None and not entry[2]}
+        bases = sorted(offset for offset, kind in present if kind == LOG)
+        for offset, kind in sorted(present):
+            if kind in INDEXES and (offset, LOG) not in present:
+                self._remove(file_name(offset, kind))
+        segments = [self._segment(base) for base in bases]
+        for segment, following in pairwise(segments):
+            segment.size = self._disk.size(segment.log_path)
+            segment.next_offset = following.base_offset
+        return segments
+
+    def _segment(self, base_offset: Offset) -> Segment:
+        return Segment(
+            self._open_files,
+            self._directory,
+            base_offset,
+            created_ms=self._now,
+            index_interval_bytes=self._config.index_interval_bytes,
+        )
+
+    def _read_epochs(self) -> LeaderEpochs:
+        path = self._path(LEADER_EPOCHS)
+        if not self._disk.exists(path):
+            return LeaderEpochs()
+        return LeaderEpochs(decode_epochs(path, self._disk.read(path)))
+
+    def _open_end(self, loaded: Loaded) -> None:
+        """After a clean stop: the last segment's own index leads to its end."""
+        if not loaded.segments:
+            loaded.segments.append(self._create(self._log_start_offset))
+            return
+        last = loaded.segments[-1]
+        file = self._disk.open(last.log_path)
+        last.size = file.size
+        indexes = last.open_indexes()
+        last.activate(file, indexes)
+        end = indexes.offsets.last_position
+        for position, batch in last.batches(end):
+            last.next_offset = batch.next_offset
+            end = position + batch.size
+        if end != file.size:
+            raise Damaged(last.log_path, end, "no record batch, though it was closed cleanly")
+
+    def _recover(self, loaded: Loaded) -> None:
+        segments = loaded.segments
+        bases = [segment.base_offset for segment in segments]
+        first = max(0, bisect_right(bases, self._recovery_point) - 1)
+        if segments:
+            self._replay_producers(loaded, segments[: first + 1], segments[first].base_offset)
+        kept = segments[:first]
+        for index, segment in enumerate(segments[first:], first):
+            if kept and self._is_hole(kept[-1], segment):
+                break
+            segment.activate(self._disk.open(segment.log_path))
+            was_cut = recover(
+                segment,
+                recovery_point=self._recovery_point,
+                power_lost=self._power_lost,
+                is_last=index == len(segments) - 1,
+                epochs=loaded.epochs,
+                producers=loaded.producers,
+                progress=self._progress,
+            )
+            kept.append(segment)
+            loaded.recovered.append(segment)
+            if was_cut:
+                loaded.was_cut = True
+                break
+        for segment in segments[len(kept) :]:
+            self._refuse_synced(segment)
+            self._remove_segment(segment)
+            loaded.was_cut = True
+        for segment in loaded.recovered[:-1]:
+            segment.write_indexes()
+            segment.seal()
+        if not kept:
+            kept.append(self._create(self._log_start_offset))
+        loaded.segments = kept
+
+    def _is_hole(self, before: Segment, segment: Segment) -> bool:
+        """A power cut may take a whole segment, or the end of one, and leave the next.
+
+        A compacted log has such gaps by nature.
+        """
+        return (
+            self._power_lost
+            and not self._config.is_compacted
+            and before.next_offset < segment.base_offset
+            and segment.base_offset > self._recovery_point
+        )
+
+    def _refuse_synced(self, segment: Segment) -> None:
+        if segment.base_offset < self._recovery_point:
+            raise Damaged(
+                segment.log_path,
+                0,
+                f"it follows a hole, though all below {self._recovery_point} was synced",
+            )
+
+    def _load_producers(self, loaded: Loaded, *, may_scan: bool) -> None:
+        """Without any snapshot, a cleanly closed log is taken to have no producers, as in Kafka."""
+        end_offset = loaded.segments[-1].next_offset
+        if may_scan:
+            self._replay_producers(loaded, loaded.segments, end_offset)
+
+    def _replay_producers(self, loaded: Loaded, segments: list[Segment], end: Offset) -> None:
+        """The newest snapshot at or below `end`, and the batches from there up to `end`."""
+        producers = loaded.producers
+        snapshot = read_newest_snapshot(self._disk, self._directory, end)
+        start = self._log_start_offset
+        if snapshot is not None:
+            start = snapshot[0]
+            producers.load(snapshot[1], start)
+        for segment in segments:
+            if segment.next_offset <= start or segment.base_offset >= end:
+                continue
+            replay(producers, segment, start=start, end=end)
+
+    def _drop_all_if_before_start(self, loaded: Loaded) -> None:
+        """Files went missing below a log that was told to start later: begin there, empty."""
+        if loaded.segments[-1].next_offset >= self._log_start_offset:
+            return
+        for segment in loaded.segments:
+            self._remove_segment(segment)
+        loaded.epochs.clear()
+        loaded.producers.load({}, self._log_start_offset)
+        loaded.segments = [self._create(self._log_start_offset)]
+        loaded.recovered = []
+
+    def _drop_stray_snapshots(self, loaded: Loaded) -> None:
+        """Keep those at the start of a segment and the newest; none past the end of the log."""
+        bases = {segment.base_offset for segment in loaded.segments}
+        end_offset = loaded.segments[-1].next_offset
+        snapshots = self._snapshots()
+        valid = [offset for offset in snapshots if offset <= end_offset]
+        for offset in snapshots:
+            if offset not in valid or (offset not in bases and offset != valid[-1]):
+                self._remove(file_name(offset, PRODUCER_SNAPSHOT))
+
+    def _snapshots(self) -> list[Offset]:
+        return list_snapshots(self._disk, self._directory)
+
+    def _create(self, base_offset: Offset) -> Segment:
+        segment = self._segment(base_offset)
+        segment.activate(self._disk.open(segment.log_path, create=True))
+        segment.reset()
+        self._is_changed = True
+        return segment
+
+    def _remove_segment(self, segment: Segment) -> None:
+        segment.forget()
+        for kind in (*INDEXES, LOG):
+            if self._disk.exists(segment.path(kind)):
+                self._disk.remove(segment.path(kind))
+                self._is_changed = True
+
+    def _remove(self, name: str) -> None:
+        self._disk.remove(self._path(name))
+        self._is_changed = True
+
+    def _path(self, name: str) -> str:
+        return f"{self._directory}/{name}"
+
+
+def replay(producers: Producers, segment: Segment, *, start: Offset, end: Offset) -> None:
+    """Follow the producers through a segment's batches from `start` up to `end`."""
+    found = segment.find(start) if start > segment.base_offset else (0, 0)
+    if found is None:
+        return
+    for _, batch in segment.batches(found[0]):
+        if batch.base_offset >= end:
+            break
+        if batch.base_offset >= start and batch.producer_id >= 0:
+            completed = producers.note(batch)
+            if completed is not None:
+                producers.complete(completed)
+            producers.keep()
+        producers.end_offset = batch.next_offset

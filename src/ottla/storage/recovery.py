@@ -1,0 +1,135 @@
+"""What a crash left behind, made whole: one segment scanned, its tail cut, its indexes rebuilt.
+
+A kill leaves the page cache, so that only the very end of the last write can be torn. A power cut
+may lose anything that was not synced, in any order. So a bad batch is one of three things: the
+torn end of what was never synced, which is cut; after a power cut, a hole in what was never
+synced, which is cut with all that follows; or damage, which is neither cut nor served.
+"""
+
+from collections.abc import Callable
+
+from ottla.env.disk import File
+from ottla.model.errors import Damaged
+from ottla.model.types import Offset
+from ottla.records.batch import HEADER, HEADER_BYTES, LOG_OVERHEAD_BYTES, MAGIC, Batch
+from ottla.storage.epochs import LeaderEpochs
+from ottla.storage.index import RELATIVE_OFFSET_MAX
+from ottla.storage.producer_state import Producers
+from ottla.storage.segment import SCAN_BYTES, Segment, scan
+from ottla.storage.transaction_index import AbortedTransaction
+
+Progress = Callable[[str, int, int], None]  # A path, bytes done, bytes in all.
+
+_PROGRESS_BYTES = 64 * 1024 * 1024
+
+
+def recover(
+    segment: Segment,
+    *,
+    recovery_point: Offset,
+    power_lost: bool,
+    is_last: bool,
+    epochs: LeaderEpochs,
+    producers: Producers,
+    progress: Progress | None = None,
+) -> bool:
+    """Scan an activated segment, note every good batch, cut what is torn. True if it was cut."""
+    file = segment.file
+    assert file is not None, "the loader activates what it recovers"
+    end = file.size
+    segment.reset()
+    reported = 0
+    for position, batch in scan(file, 0, end):
+        if not batch.is_valid or not _follows(batch, segment):
+            break
+        segment.note(batch, position)
+        if batch.leader_epoch > epochs.latest:
+            epochs.assign(batch.leader_epoch, batch.base_offset)
+        note_producer(segment, batch, producers)
+        if progress is not None and segment.size - reported >= _PROGRESS_BYTES:
+            reported = segment.size
+            progress(segment.log_path, reported, end)
+    if segment.size == end:
+        return False
+    _refuse_damage(segment, end, recovery_point, power_lost=power_lost, is_last=is_last)
+    file.truncate(segment.size)
+    # Once cut, always cut: were it still there after the next crash, new batches could be
+    # followed by old ones.
+    file.sync()
+    return True
+
+
+def note_producer(segment: Segment, batch: Batch, producers: Producers) -> None:
+    """Follow the producer's state and, for an abort marker, the segment's transaction index."""
+    if batch.producer_id >= 0:
+        completed = producers.note(batch)
+        if completed is not None:
+            if completed.is_aborted:
+                stable = producers.stable_offset_after(completed)
+                segment.transactions().add(
+                    AbortedTransaction(
+                        completed.producer_id,
+                        completed.first_offset,
+                        completed.last_offset,
+                        stable,
+                    )
+                )
+            producers.complete(completed)
+        producers.keep()
+    producers.end_offset = batch.next_offset
+
+
+def _follows(batch: Batch, segment: Segment) -> bool:
+    return (
+        batch.base_offset >= segment.next_offset
+        and batch.last_offset - segment.base_offset <= RELATIVE_OFFSET_MAX
+    )
+
+
+def _refuse_damage(
+    segment: Segment, end: int, recovery_point: Offset, *, power_lost: bool, is_last: bool
+) -> None:
+    if segment.next_offset < recovery_point:
+        raise Damaged(
+            segment.log_path,
+            segment.size,
+            f"no valid record batch at offset {segment.next_offset}, though everything below "
+            f"{recovery_point} was synced",
+        )
+    if power_lost:
+        return
+    if not is_last:
+        raise Damaged(
+            segment.log_path, segment.size, "no valid record batch, though a later segment exists"
+        )
+    file = segment.file
+    assert file is not None, "it is being recovered"
+    after = find_batch(file, segment.size + 1, end, segment.next_offset)
+    if after is not None:
+        raise Damaged(
+            segment.log_path,
+            segment.size,
+            f"no valid record batch, though one follows at byte {after}",
+        )
+
+
+def find_batch(file: File, position: int, end: int, offset_min: Offset) -> int | None:
+    """Where some whole batch of a plausible offset starts, at or past `position`, or None."""
+    while position + HEADER_BYTES <= end:
+        chunk = file.read(position, SCAN_BYTES)
+        at = chunk.find(MAGIC, 16)
+        while at >= 0 and at - 16 + HEADER_BYTES <= len(chunk):
+            start = at - 16
+            fields = HEADER.unpack_from(chunk, start)
+            base_offset, length, count_delta = fields[0], fields[1], fields[6]
+            size = length + LOG_OVERHEAD_BYTES
+            if (
+                0 <= base_offset - offset_min <= RELATIVE_OFFSET_MAX
+                and HEADER_BYTES <= size <= end - position - start
+                and count_delta >= 0
+                and Batch(file.read(position + start, size)).is_valid
+            ):
+                return position + start
+            at = chunk.find(MAGIC, at + 1)
+        position += max(1, len(chunk) - HEADER_BYTES + 1)
+    return None

@@ -1,0 +1,42 @@
+"""When a segment is full: by bytes, by age, by its index, or because offsets no longer fit it."""
+
+from collections.abc import Sequence
+
+from crc32c import crc32c
+
+from ottla.model.types import Millis, WallTime
+from ottla.records.batch import Batch
+from ottla.storage.config import LogConfig
+from ottla.storage.segment import Segment
+
+
+def must_roll(
+    segment: Segment, config: LogConfig, batches: Sequence[Batch], size: int, now: WallTime
+) -> bool:
+    """Whether `batches`, `size` bytes in all, cannot all go into `segment`."""
+    if segment.size == 0 and len(batches) == 1:
+        return False  # An empty segment takes any one batch: `stage` refused the too large.
+    last = batches[-1]
+    return (
+        segment.size + size > config.segment_bytes
+        or not segment.can_hold(
+            last.base_offset + last.last_offset_delta, config.segment_index_bytes
+        )
+        or (segment.size > 0 and _is_due(segment, config, last.max_timestamp, now))
+    )
+
+
+def _is_due(segment: Segment, config: LogConfig, timestamp: int, now: WallTime) -> bool:
+    """`segment.ms` counts in the records' own time, and in ours where they have none."""
+    first = segment.first_timestamp
+    waited = timestamp - first if first >= 0 and timestamp >= 0 else now - segment.created_ms
+    return waited > config.segment_ms - _jitter_ms(segment, config)
+
+
+def _jitter_ms(segment: Segment, config: LogConfig) -> Millis:
+    """Different for each segment, so that not all roll at once; the same whenever it is asked."""
+    jitter_ms = min(config.segment_jitter_ms, config.segment_ms)
+    if jitter_ms <= 0:
+        return 0
+    chance: int = crc32c(segment.log_path.encode())
+    return chance % jitter_ms
