@@ -51,6 +51,8 @@ class Producer:
         finally:
             for task in self._running:
                 task.cancel()
+            if isinstance(error, Exception):  # It is the caller's own: no group around it.
+                kind = error = trace = None
             await self._tasks.__aexit__(kind, error, trace)
 
     async def send(
