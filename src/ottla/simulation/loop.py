@@ -1,0 +1,84 @@
+"""An asyncio loop in virtual time: instead of waiting for a timer it goes to the timer's moment.
+
+Nothing comes from outside, so that the same program runs the same way each time; a moment when
+nothing is left to wait for is a deadlock. Time is counted in whole nanoseconds.
+"""
+
+import asyncio
+from collections.abc import Callable
+from contextvars import Context
+from typing import Final, TypeVarTuple
+
+from ottla.simulation.process import PROCESS
+
+Ts = TypeVarTuple("Ts")
+
+NANOSECONDS: Final = 1_000_000_000
+MICROSECOND: Final = 1_000
+MILLISECOND: Final = 1_000_000
+
+
+class Deadlock(Exception):
+    """Everybody waits, and nothing is left that could wake anybody."""
+
+
+class VirtualLoop(asyncio.BaseEventLoop):
+    def __init__(self) -> None:
+        super().__init__()
+        self.now_ns = 0
+        self.turns = 0
+        self._clock_resolution = 1 / NANOSECONDS
+        self._selector = self  # The base class asks it for events, and to wait.
+
+    def time(self) -> float:
+        return self.now_ns / NANOSECONDS
+
+    def select(self, timeout: float | None) -> list[object]:
+        """In place of waiting: time passes at once."""
+        self.turns += 1
+        if timeout is None:
+            raise Deadlock(f"nothing is left to happen after {self.now_ns} ns")
+        if timeout > 0:
+            self.now_ns += round(timeout * NANOSECONDS)
+        return []
+
+    def after(self, delay_ns: int, callback: Callable[[*Ts], object], *args: *Ts) -> None:
+        """Call back in so many nanoseconds, whatever becomes of the process that asked for it."""
+        super().call_at((self.now_ns + delay_ns) / NANOSECONDS, callback, *args)
+
+    def call_soon(
+        self,
+        callback: Callable[[*Ts], object],
+        *args: *Ts,
+        context: Context | None = None,
+    ) -> asyncio.Handle:
+        process = PROCESS.get() if context is None else context.get(PROCESS)
+        if process is None:
+            return super().call_soon(callback, *args, context=context)
+        return super().call_soon(process.run, callback, args, context=context)
+
+    def call_at(
+        self,
+        when: float,
+        callback: Callable[[*Ts], object],
+        *args: *Ts,
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        process = PROCESS.get() if context is None else context.get(PROCESS)
+        if process is None:
+            return super().call_at(when, callback, *args, context=context)
+        return super().call_at(when, process.run, callback, args, context=context)
+
+    def call_soon_threadsafe(
+        self,
+        callback: Callable[[*Ts], object],
+        *args: *Ts,
+        context: Context | None = None,
+    ) -> asyncio.Handle:
+        return self.call_soon(callback, *args, context=context)
+
+    def _process_events(self, event_list: list[object]) -> None:
+        assert not event_list, "nothing comes from outside"
+
+    def _write_to_self(self) -> None:
+        pass

@@ -1,0 +1,85 @@
+"""A simulated process: code that shares the loop with others, and can be killed at any moment.
+
+Whatever a process starts (tasks, timers, callbacks) inherits its context, and the loop asks the
+process before running any of it. So a killed process simply does not go on: no `finally`, no
+`except`, no farewell, as with kill -9.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from contextvars import Context, ContextVar, copy_context
+from typing import Any, TypeVar
+
+Value = TypeVar("Value")
+
+# ruff: noqa: ANN401  Callbacks and their arguments are of any type.
+
+CLOSE_ATTEMPTS_MAX = 8
+
+
+class Process:
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.is_alive = True
+        self.on_killed: list[Callable[[], None]] = []
+        self._tasks: list[asyncio.Task[Any]] = []
+        self._context = copy_context()
+        self._context.run(PROCESS.set, self)
+
+    def run(self, callback: Callable[..., Any], args: tuple[Any, ...]) -> None:
+        if self.is_alive:
+            callback(*args)
+
+    def call(self, callback: Callable[..., Value], *args: Any) -> Value:
+        """Do something as this process, now."""
+        assert self.is_alive, "a dead process does nothing"
+        return self._context.run(callback, *args)
+
+    def start(self, work: Coroutine[Any, Any, Value]) -> "asyncio.Task[Value]":
+        loop = asyncio.get_running_loop()
+        return loop.create_task(work, name=self.name, context=self._context)
+
+    def started(self, task: "asyncio.Task[Any]") -> None:
+        """The loop made a task for this process."""
+        self._tasks.append(task)
+        if len(self._tasks) > 256:
+            self._tasks = [task for task in self._tasks if not task.done()]
+
+    def kill(self) -> None:
+        if not self.is_alive:
+            return
+        self.is_alive = False
+        for callback in self.on_killed:
+            callback()
+
+    def bury(self) -> None:
+        """Take apart what a killed process left, when nothing can hear it any more."""
+        assert not self.is_alive, "only the dead are buried"
+        for task in self._tasks:
+            task._log_destroy_pending = False  # type: ignore[attr-defined]
+            work = task.get_coro()
+            assert work is not None, "an unfinished task has its coroutine"
+            for _ in range(CLOSE_ATTEMPTS_MAX):
+                with suppress(BaseException):  # What it still tries to do cannot succeed.
+                    self._context.run(work.close)
+                    break
+        self._tasks.clear()
+
+
+PROCESS: ContextVar[Process | None] = ContextVar("PROCESS", default=None)
+
+
+def task_factory(
+    loop: asyncio.AbstractEventLoop,
+    work: Coroutine[Any, Any, Value],
+    *,
+    context: Context | None = None,
+    name: str | None = None,
+) -> "asyncio.Task[Value]":
+    """Make a task that its process knows of."""
+    task = asyncio.Task(work, loop=loop, context=context, name=name)
+    process = PROCESS.get() if context is None else context.get(PROCESS)
+    if process is not None:
+        process.started(task)
+    return task

@@ -1,0 +1,80 @@
+import asyncio
+
+from ottla.simulation.loop import VirtualLoop
+from ottla.simulation.process import Process, task_factory
+
+
+def test_a_killed_process_does_not_go_on_in_any_way() -> None:
+    done = []
+
+    async def child() -> None:
+        try:
+            await asyncio.sleep(2)
+            done.append("child")
+        finally:
+            done.append("cleanup")
+
+    async def victim() -> None:
+        asyncio.get_running_loop().call_later(2, done.append, "timer")
+        async with asyncio.TaskGroup() as group:
+            group.create_task(child())
+            done.append("started")
+            await asyncio.sleep(10)
+
+    async def world() -> None:
+        process = Process("victim")
+        process.on_killed.append(lambda: done.append("killed"))
+        process.start(victim())
+        await asyncio.sleep(1)
+        process.kill()
+        await asyncio.sleep(100)
+        assert done == ["started", "killed"]
+        process.bury()
+
+    run(world())
+
+
+def test_others_live_on_when_one_is_killed() -> None:
+    done = []
+
+    async def work(name: str) -> None:
+        await asyncio.sleep(5)
+        done.append(name)
+
+    async def world() -> None:
+        first, second = Process("first"), Process("second")
+        first.start(work("first"))
+        task = second.start(work("second"))
+        await asyncio.sleep(1)
+        first.kill()
+        await task
+        first.bury()
+
+    run(world())
+    assert done == ["second"]
+
+
+def test_a_coroutine_that_will_not_end_is_buried_all_the_same() -> None:
+    async def stubborn() -> None:
+        try:
+            await asyncio.sleep(10)
+        finally:
+            await asyncio.sleep(10)
+
+    async def world() -> None:
+        process = Process("stubborn")
+        process.start(stubborn())
+        await asyncio.sleep(1)
+        process.kill()
+        process.bury()
+
+    run(world())
+
+
+def run(work) -> None:  # noqa: ANN001
+    loop = VirtualLoop()
+    loop.set_task_factory(task_factory)
+    try:
+        loop.run_until_complete(work)
+    finally:
+        loop.close()
