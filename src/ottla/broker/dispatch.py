@@ -140,10 +140,12 @@ class Dispatcher:
         else:
             request, _ = decode_from(entry.request, body, 0, reply.version)
         broker = self._broker
-        injected = broker.faults and broker.faults.take(api_key)
-        if injected:
-            injected(request, reply, broker)
-        elif entry.is_async:
+        if broker.faults and (fault := broker.faults.take(api_key)) is not None:
+            spoiled = fault(request, reply, broker)
+            if spoiled is None:
+                return
+            reply = spoiled
+        if entry.is_async:
             broker.spawn(self._run(entry, api_key, request, reply))
         else:
             try:
