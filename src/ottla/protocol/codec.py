@@ -11,7 +11,7 @@ from struct import error as struct_error
 from typing import TypeVar
 
 from ottla.model.errors import ProtocolError
-from ottla.protocol.decoder_source import Decoder, compile_decoder
+from ottla.protocol.decoder_source import ELEMENTS_MAX, Decoder, compile_decoder
 from ottla.protocol.encoder_source import Encoder, compile_encoder
 from ottla.protocol.varint import Buffer
 
@@ -45,19 +45,24 @@ def encode_into(message: object, version: int, out: bytearray) -> None:
         raise
 
 
-def decode(cls: type[M], buffer: Buffer, version: int) -> M:
+def decode(cls: type[M], buffer: Buffer, version: int, *, elements_max: int = ELEMENTS_MAX) -> M:
     """The message in `buffer`; like Kafka, ignores what may follow it."""
-    return decode_from(cls, buffer, 0, version)[0]
+    return decode_from(cls, buffer, 0, version, elements_max=elements_max)[0]
 
 
-def decode_from(cls: type[M], buffer: Buffer, position: int, version: int) -> tuple[M, int]:
-    """The message at `position`, and where it ends."""
+def decode_from(
+    cls: type[M], buffer: Buffer, position: int, version: int, *, elements_max: int = ELEMENTS_MAX
+) -> tuple[M, int]:
+    """The message at `position`, and where it ends.
+
+    `elements_max` bounds the elements of all its arrays together, those of plain numbers aside.
+    """
     decoder = _decoders.get((cls, version))
     if decoder is None:
         decoder = compile_decoder(cls, version, _is_flexible(cls, version))
         _decoders[cls, version] = decoder
     try:
-        return decoder(buffer, position)
+        return decoder(buffer, position, elements_max)
     except (struct_error, IndexError) as error:
         raise ProtocolError(f"{_name(cls)} v{version} ends too early: {error}") from error
 

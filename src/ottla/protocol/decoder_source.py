@@ -13,9 +13,11 @@ from typing import Any, Final, NoReturn
 from ottla.protocol import varint
 from ottla.protocol.schema import FIXED_CODES, FIXED_SIZES, UNSET, Field, fields_of
 
-ELEMENTS_MAX: Final = 1_000_000  # Structs and strings in all arrays of one message together.
+# Structs and strings in all arrays of one message together. An element takes two bytes on the wire
+# and up to a few hundred in memory; this many stay below a hundred megabytes.
+ELEMENTS_MAX: Final = 250_000
 
-Decoder = Callable[[varint.Buffer, int], tuple[Any, int]]
+Decoder = Callable[[varint.Buffer, int, int], tuple[Any, int]]
 
 
 def compile_decoder(cls: type, version: int, flexible: bool) -> Decoder:
@@ -70,10 +72,9 @@ class _Writer:
         self._variables = 0
 
     def message(self, cls: type) -> None:
-        self.lines.append("def decode(buffer, position):")
+        self.lines.append("def decode(buffer, position, left):")
         self.write("end = len(buffer)")
         self.write("view = memoryview(buffer)")
-        self.write(f"left = {ELEMENTS_MAX}")
         self.struct(cls, "o", cls.__name__)
         self.write("return o, position")
 

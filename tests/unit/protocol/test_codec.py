@@ -1,0 +1,99 @@
+"""Encoding and decoding as a caller meets them: versions, mistakes of ours, mistakes of a peer."""
+
+import pytest
+
+from ottla.model.errors import ErrorCode, ProtocolError, Refusal
+from ottla.protocol.codec import decode, decode_from, encode, encode_into
+from ottla.protocol.messages import list_offsets, metadata, produce
+
+
+def test_a_message_is_appended_to_what_is_there() -> None:
+    out = bytearray(b"size")
+    encode_into(metadata.Request(topics=[]), 1, out)
+    assert out == b"size\0\0\0\0"
+
+
+def test_a_failed_encoding_leaves_nothing_behind() -> None:
+    out = bytearray(b"size")
+    request = produce.Request(acks=1, topic_data=[produce.TopicProduceData("a"), None])  # type: ignore[list-item]
+    with pytest.raises(ValueError, match="does not fit version 9"):
+        encode_into(request, 9, out)
+    assert out == b"size"
+
+
+def test_decoding_starts_and_ends_where_the_message_does() -> None:
+    request = metadata.Request(topics=[metadata.MetadataRequestTopic(name="orders")])
+    data = encode(request, 12)
+    assert decode_from(metadata.Request, b"head" + data + b"tail", 4, 12) == (
+        request,
+        4 + len(data),
+    )
+
+
+def test_records_are_a_view_of_the_frame_and_can_be_written_through() -> None:
+    partition = produce.PartitionProduceData(0, b"batch")
+    request = produce.Request(
+        topic_data=[produce.TopicProduceData("a", partition_data=[partition])]
+    )
+    frame = bytearray(encode(request, 9))
+    records = decode(produce.Request, frame, 9).topic_data[0].partition_data[0].records
+    assert isinstance(records, memoryview)
+    records[0:1] = b"B"
+    assert b"Batch" in frame
+
+
+@pytest.mark.parametrize("version", [0, 2, 14, -1])
+def test_a_version_that_a_message_lacks_is_our_mistake(version: int) -> None:
+    with pytest.raises(ValueError, match="no version"):
+        encode(produce.Request(), version)
+    with pytest.raises(ValueError, match="no version"):
+        decode(produce.Request, b"", version)
+
+
+def test_a_field_that_the_version_lacks_is_refused_unless_it_is_ignorable() -> None:
+    request = list_offsets.Request(isolation_level=1, timeout_ms=5)
+    with pytest.raises(Refusal, match=r"version 1 .* no place for Request\.isolation_level") as no:
+        encode(request, 1)
+    assert no.value.code == ErrorCode.UNSUPPORTED_VERSION
+    assert decode(list_offsets.Request, encode(request, 2), 2).timeout_ms == 0  # Ignorable.
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        produce.Request(acks=1 << 15),
+        produce.Request(timeout_ms=None),  # type: ignore[arg-type]
+        produce.Request(topic_data=None),  # type: ignore[arg-type]
+        produce.Request(topic_data=[produce.TopicProduceData(None)]),  # type: ignore[arg-type]
+    ],
+)
+def test_a_value_that_does_not_fit_its_type_is_our_mistake(request_: produce.Request) -> None:
+    for version in (3, 9):
+        with pytest.raises(ValueError, match=f"does not fit version {version}"):
+            encode(request_, version)
+
+
+def test_a_classic_string_has_a_limit_and_a_compact_one_has_not() -> None:
+    request = produce.Request(transactional_id="x" * 40_000)
+    with pytest.raises(ValueError, match="does not fit"):
+        encode(request, 3)
+    assert decode(produce.Request, encode(request, 9), 9) == request
+
+
+def test_every_way_to_cut_a_message_short_is_refused() -> None:
+    partition = produce.PartitionProduceData(0, b"batch")
+    request = produce.Request(
+        "id", -1, 100, [produce.TopicProduceData("a", bytes(range(16)), [partition])]
+    )
+    request.topic_data[0].name = "orders"
+    for version in produce.Request.VERSIONS:
+        data = encode(request, version)
+        for size in range(len(data)):
+            with pytest.raises(ProtocolError):
+                decode(produce.Request, data[:size], version)
+
+
+def test_text_that_is_not_utf_8_is_replaced_as_kafka_does() -> None:
+    data = b"\0\0\0\x01\0\x02a\xff"
+    (topic,) = decode(metadata.Request, data, 1).topics or []
+    assert topic.name == "a�"

@@ -1,0 +1,107 @@
+"""Control records have the keys and values that Kafka gives them."""
+
+# ruff: noqa: ANN401  What is said here holds for messages of any class.
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from kio.index import load_entity_schema
+from kio.static.constants import EntityType
+
+from ottla.model.errors import ProtocolError
+from ottla.protocol import control_records
+from ottla.protocol.codec import decode, encode
+from ottla.protocol.control_records import (
+    ControlType,
+    EndTxnMarker,
+    KRaftVersionRecord,
+    LeaderChangeMessage,
+    LeaderChangeVoter,
+    control_type,
+    decode_control,
+    encode_control,
+)
+from tests.unit.protocol.kafka_definitions import compare, definition
+from tests.unit.protocol.kio_bridge import kio_bytes, to_kio
+from tests.unit.protocol.strategies import SETTINGS, messages, module_classes, project
+
+CLASSES = module_classes(control_records)
+KIO_NAMES = {
+    "EndTxnMarker": "end_txn_marker",
+    "LeaderChangeMessage": "leader_change_message",
+    "SnapshotHeaderRecord": "snapshot_header_record",
+    "SnapshotFooterRecord": "snapshot_footer_record",
+    "KRaftVersionRecord": "k_raft_version_record",
+    "VotersRecord": "voters_record",
+}
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_every_control_record_is_defined_as_kafka_defines_it(name: str) -> None:
+    compare(CLASSES[name], definition("kafka-clients", f"common/message/{name}.json"))
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_every_version_has_the_bytes_of_an_independent_implementation(name: str) -> None:
+    cls = CLASSES[name]
+
+    @SETTINGS
+    @given(message=messages(cls))
+    def check(message: Any) -> None:
+        for version in cls.VERSIONS:
+            kio_cls = load_entity_schema(KIO_NAMES[name], version, EntityType.data)
+            projected = project(message, version)
+            data = encode(projected, version)
+            assert data == kio_bytes(to_kio(projected, kio_cls, version))
+            assert decode(cls, data, version) == projected
+
+    check()
+
+
+def test_a_transactions_end_is_told_by_its_key() -> None:
+    assert encode_control(ControlType.COMMIT, EndTxnMarker(7)) == (
+        b"\x00\x00\x00\x01",
+        b"\x00\x00\x00\x00\x00\x07",
+    )
+    abort = encode_control(ControlType.ABORT, EndTxnMarker(7))
+    assert decode_control(*abort) == (ControlType.ABORT, EndTxnMarker(7))
+
+
+def test_a_later_version_of_a_transactions_end_is_read_as_the_one_we_know() -> None:
+    marker = decode_control(b"\x00\x00\x00\x01", b"\x00\x05\x00\x00\x00\x07more")
+    assert marker == (ControlType.COMMIT, EndTxnMarker(7))
+
+
+@pytest.mark.parametrize("version", LeaderChangeMessage.VERSIONS)
+def test_a_quorums_message_is_written_in_the_version_that_it_names(version: int) -> None:
+    directory = b"d" * 16 if version else bytes(16)
+    change = LeaderChangeMessage(version, 1, [LeaderChangeVoter(1, directory)])
+    key, value = encode_control(ControlType.LEADER_CHANGE, change)
+    assert decode_control(key, value) == (ControlType.LEADER_CHANGE, change)
+
+
+def test_a_type_from_the_future_is_passed_over() -> None:
+    assert control_type(b"\x00\x00\x00\x63") == 99
+    assert decode_control(b"\x00\x00\x00\x63", b"") is None
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "sentence"),
+    [
+        (b"\x00\x00\x00", b"", "fewer than four bytes"),
+        (b"\xff\xff\x00\x01", b"", "key of a control record has version -1"),
+        (b"\x00\x00\x00\x01", b"\x00", "no version"),
+        (b"\x00\x00\x00\x01", b"\xff\xff\x00\x00\x00\x00", "version -1"),
+        (b"\x00\x00\x00\x05", b"\x00\x09\x00\x00\x00", "no version 9 of KRaftVersionRecord"),
+        (b"\x00\x00\x00\x01", b"\x00\x00\x00", "ends too early"),
+    ],
+)
+def test_what_is_broken_is_refused(key: bytes, value: bytes, sentence: str) -> None:
+    with pytest.raises(ProtocolError, match=sentence):
+        decode_control(key, value)
+
+
+def test_the_type_must_be_that_of_the_message() -> None:
+    with pytest.raises(AssertionError):
+        encode_control(ControlType.COMMIT, KRaftVersionRecord())
