@@ -87,6 +87,15 @@ class ClusterImage:
             _FOLDS[kind](self, record)
         self.offset = offset
 
+    def frozen(self) -> "ClusterImage":
+        """The image as it is now, for a reader on another thread. Only between two deltas."""
+        assert self._changes == Changes(), "a topic that still changes must not be shared"
+        copy = ClusterImage(self.cluster_id)
+        for name, value in vars(self).items():
+            setattr(copy, name, dict(value) if isinstance(value, dict) else value)
+        copy._changes = Changes()
+        return copy
+
     def take_delta(self) -> ImageDelta:
         """What changed since the last call."""
         changes, self._changes = self._changes, Changes()

@@ -14,7 +14,7 @@ from ottla.protocol.control_records import (
     LeaderChangeVoter,
     QuorumControl,
 )
-from ottla.quorum.election_state import NOBODY, ElectionState
+from ottla.quorum.election_state import ElectionState
 from ottla.quorum.voters import Voters
 
 
@@ -67,14 +67,9 @@ class Quorum:
         assert self.voters.has(self.node_id, self.directory_id), "only a voter stands"
         assert self.voters.is_alone, "more than one voter need the others' votes"
         epoch = max(self.state.epoch, last_epoch) + 1
-        voted = ElectionState(epoch, NOBODY, self.node_id, self.directory_id)
-        # Leading is known from the vote: the majority of one is there as soon as it is durable.
+        # Its own vote is the majority, so that voting and leading are written in one step.
         self.state = ElectionState(epoch, self.node_id)
-        return [
-            PersistState(voted),
-            PersistState(self.state),
-            BeginEpoch(epoch, self._first_records()),
-        ]
+        return [PersistState(self.state), BeginEpoch(epoch, self._first_records())]
 
     def _first_records(self) -> tuple[QuorumControl, ...]:
         # Kafka's leaders write version 0 of this message, which has no directory ids.

@@ -78,18 +78,6 @@ class Voters:
         )
 
 
-def static_voters(text: str, listener: str) -> Voters:
-    """`controller.quorum.voters`: "1@host:9093,2@host:9093"; ValueError says what is wrong."""
-    voters = []
-    for entry in text.split(","):
-        node, at, address = entry.strip().partition("@")
-        if not at or not node.isdigit():
-            raise ValueError(f"{entry.strip()!r} is not a voter: ID@HOST:PORT expected")
-        endpoints = {listener: _address(address, entry)}
-        voters.append(Voter(NodeId(int(node)), ZERO_UUID, endpoints))
-    return _distinct(voters, text)
-
-
 def initial_voters(text: str, listener: str) -> Voters:
     """`--initial-controllers`: "1@host:9093:DIRECTORY_ID,..."; ValueError says what is wrong."""
     voters = []
