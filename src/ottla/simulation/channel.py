@@ -24,7 +24,7 @@ class SimulatedChannel:
         self.is_open = True
         self._pieces: deque[Piece] = deque()
         self._is_dirty = False
-        self._is_paused = False
+        self._is_paused = True  # Until it is opened.
         self._under_way = 0  # Bytes that left here and were not read there.
         self._last_arrival_ns = 0
         self._coming: deque[bytes] = deque()  # Under way; a heap of timers would lose their order.
@@ -34,10 +34,14 @@ class SimulatedChannel:
         self._epoch = 0  # Grows when what is under way to here is lost.
 
     def open(self, accept: Callable[[Channel], Peer]) -> None:
-        def make() -> None:
+        """The process of this end takes it over; what has arrived meanwhile is read."""
+
+        def take_over() -> None:
             self._peer = accept(self)
 
-        self.host.call(make)
+        self._is_paused = False
+        self.host.call(take_over)
+        self._read_soon()
 
     @property
     def unsent(self) -> int:
@@ -62,7 +66,8 @@ class SimulatedChannel:
         if self.is_open:
             self._forget()
             self._send_end(0)
-            self._peer.closed()
+            if hasattr(self, "_peer"):  # Else it is refused while it is being accepted.
+                self._peer.closed()
 
     def reset(self) -> None:
         """The connection breaks: both sides lose what is under way to them."""
@@ -184,7 +189,8 @@ class SimulatedChannel:
             self.host.network.trace.note(f"{self.name} ends")
             self._forget()
             self._send_end(0)
-            self.host.call(self._peer.closed)
+            if hasattr(self, "_peer"):
+                self.host.call(self._peer.closed)
 
     def _forget(self) -> None:
         self.is_open = False

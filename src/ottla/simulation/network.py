@@ -137,7 +137,7 @@ class SimulatedHost:
         here.other, there.other = there, here
         network.channels += [here, there]
         here.open(accept)
-        there.open(listener.accept)
+        listener.connected(there)
         return here
 
     def end_turn_soon(self) -> None:
@@ -184,10 +184,24 @@ class SimulatedListener:
     ) -> None:
         self.host = host
         self.address = address
-        self.accept = accept
+        self._accept = accept
+        self._backlog: list[SimulatedChannel] | None = []  # Those who came before `start`.
+
+    def start(self) -> None:
+        backlog, self._backlog = self._backlog or [], None
+        for channel in backlog:
+            channel.open(self._accept)
+
+    def connected(self, channel: SimulatedChannel) -> None:
+        if self._backlog is None:
+            channel.open(self._accept)
+        else:
+            self._backlog.append(channel)
 
     def close(self) -> None:
         self.host.network.remove_listener(self)
+        for channel in self._backlog or ():
+            channel.vanish(within_ns=1)
 
 
 def _set(future: "object") -> None:

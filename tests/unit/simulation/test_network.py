@@ -76,7 +76,7 @@ async def pair(network: SimulatedNetwork) -> tuple[Recorder, Recorder]:
         connected.append(Recorder(channel))
         return connected[0]
 
-    await network.host("server").listen("", 9092, accept)
+    (await network.host("server").listen("", 9092, accept)).start()
     await network.host("client").connect("server", 9092, begin)
     return connected[0], accepted[0]
 
@@ -182,12 +182,33 @@ def test_nobody_listens_means_refused() -> None:
         with pytest.raises(ConnectionRefusedError):
             await network.host("client").connect("server", 9092, Recorder)
         listening = await network.host("server").listen("127.0.0.1", 0, Recorder)
+        listening.start()
         await network.host("client").connect("server", listening.address.port, Recorder)
         with pytest.raises(OSError, match="in use"):
             await network.host("server").listen("", listening.address.port, Recorder)
         listening.close()
         with pytest.raises(ConnectionRefusedError):
             await network.host("client").connect("server", listening.address.port, Recorder)
+
+    run(world)
+
+
+def test_those_who_come_before_the_door_opens_are_served_when_it_does() -> None:
+    async def world(network: SimulatedNetwork) -> None:
+        accepted: list[Recorder] = []
+
+        def accept(channel: Channel) -> Recorder:
+            accepted.append(Recorder(channel))
+            return accepted[-1]
+
+        listening = await network.host("server").listen("", 9092, accept)
+        channel = await network.host("client").connect("server", 9092, Recorder)
+        channel.send([b"early"])
+        await asyncio.sleep(1)
+        assert not accepted
+        listening.start()
+        await asyncio.sleep(1)
+        assert accepted[0].data == b"early"
 
     run(world)
 
@@ -205,7 +226,7 @@ def test_the_hook_comes_before_anything_leaves() -> None:
             peer.on_data = lambda peer: channel.send([b"answer"])
             return peer
 
-        await server_host.listen("", 9092, accept)
+        (await server_host.listen("", 9092, accept)).start()
         clients: list[Recorder] = []
 
         def begin(channel: Channel) -> Recorder:
@@ -232,7 +253,7 @@ def test_a_killed_process_leaves_its_peers_an_end() -> None:
 
         process = Process("server")
         host = process.call(network.host, "server")
-        await process.start(host.listen("", 9092, accept))
+        (await process.start(host.listen("", 9092, accept))).start()
         clients: list[Recorder] = []
 
         def begin(channel: Channel) -> Recorder:
