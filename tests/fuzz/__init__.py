@@ -1,0 +1,1 @@
+"""Tests that throw broken input at whatever reads from outside."""
