@@ -10,7 +10,7 @@ from base64 import b64encode
 from collections.abc import Iterable, Sequence
 
 WIDTH_OF_A_PIPE = 10_000  # Nothing is folded where no person looks.
-SPELLED = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\"}
+SPELLED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def show_table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str = "") -> None:
