@@ -202,6 +202,14 @@ class Loader:
         if not kept:
             kept.append(self._create(self._log_start_offset))
         loaded.segments = kept
+        end_offset = kept[-1].next_offset
+        if end_offset < self._recovery_point and end_offset >= self._log_start_offset:
+            raise Damaged(
+                kept[-1].log_path,
+                kept[-1].size,
+                f"the log ends at offset {end_offset}, though all below {self._recovery_point} "
+                "was synced",
+            )
 
     def _is_hole(self, before: Segment, segment: Segment) -> bool:
         """A power cut may take a whole segment, or the end of one, and leave the next.

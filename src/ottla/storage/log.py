@@ -281,6 +281,10 @@ class Log:
         self._unsynced = []
         return work
 
+    def sync_also(self, work: Iterable[Syncable]) -> None:
+        """Have the next round sync these too: what the log's own files depend on."""
+        self._unsynced += work
+
     def synced_to(self, offset: Offset) -> None:
         self.recovery_point = max(self.recovery_point, min(offset, self.end_offset))
 

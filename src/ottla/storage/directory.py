@@ -1,0 +1,415 @@
+"""One entry of `log.dirs`: its lock, its identity, its checkpoints and the logs in it.
+
+An I/O error takes the whole directory offline, and nothing else; a full disk only refuses writes
+until there is room again. A log that is damaged is left alone and named, and the others serve on.
+Calls block; `ottla.broker` decides which of them run on a worker.
+"""
+
+import errno
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from ottla.env.disk import Disk, Lock
+from ottla.model.errors import Damaged, ErrorCode, Refusal
+from ottla.model.types import Offset, TopicPartition, Uuid, WallTime
+from ottla.storage.checkpoint import (
+    MetaProperties,
+    decode_clean_shutdown,
+    decode_offsets,
+    decode_partition_metadata,
+    encode_clean_shutdown,
+    encode_offsets,
+    encode_partition_metadata,
+    replace_file,
+)
+from ottla.storage.config import LogConfig
+from ottla.storage.directory_names import DirectoryKind, marked_name, parse_directory_name
+from ottla.storage.files import PARTITION_METADATA
+from ottla.storage.log import Log
+from ottla.storage.open_files import OpenFiles
+from ottla.storage.recovery import Progress
+from ottla.storage.syncing import DirectoryToSync, PathToSync
+
+LOCK: Final = ".lock"
+META_PROPERTIES: Final = "meta.properties"
+CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
+RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
+LOG_STARTS: Final = "log-start-offset-checkpoint"
+HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
+BOOT_ID: Final = "ottla.boot-id"  # Ours: whether the machine restarted since the last start.
+
+METADATA_TOPIC: Final = "__cluster_metadata"
+RESERVE_BYTES: Final = 256 * 1024 * 1024
+FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+
+
+class DirectoryRefused(Exception):
+    """A directory that this broker must not use; the message says what to do about it."""
+
+
+class LogDirectory:
+    def __init__(
+        self,
+        disk: Disk,
+        path: str,
+        lock: Lock,
+        meta: MetaProperties | None,
+        *,
+        reserve_bytes: int = RESERVE_BYTES,
+    ) -> None:
+        self.disk = disk
+        self.path = path
+        self.meta = meta
+        self.reserve_bytes = reserve_bytes
+        self.logs: dict[TopicPartition, Log] = {}
+        self.topic_ids: dict[TopicPartition, Uuid] = {}
+        self.damaged: dict[TopicPartition, Damaged] = {}
+        self.notices: list[str] = []  # What a person should hear of, once.
+        self.failure: OSError | None = None  # Why the directory is offline.
+        self.is_full = False
+        self.open_files = OpenFiles(disk)
+        self._lock = lock
+        self._due: list[tuple[int, str]] = []  # Deleted partitions, until their delay is over.
+        self._stale: set[TopicPartition] = set()  # Gone, but the checkpoint files may name them.
+        self._boot_id = disk.boot_id()
+        self.was_clean, self.previous_broker_epoch = self._read_clean_shutdown()
+        self.power_was_lost = not self.was_clean and self._power_was_lost()
+        self.recovery_points = self._read_offsets(RECOVERY_POINTS)
+        self.log_starts = self._read_offsets(LOG_STARTS)
+        self.high_watermarks = self._read_offsets(HIGH_WATERMARKS)
+
+    @classmethod
+    def open(
+        cls,
+        disk: Disk,
+        path: str,
+        *,
+        cluster_id: str | None = None,
+        node_id: int | None = None,
+        reserve_bytes: int = RESERVE_BYTES,
+    ) -> "LogDirectory":
+        """Take the directory for this process; DirectoryRefused if it is not ours to take."""
+        disk.make_directory(path)
+        try:
+            lock = disk.lock(f"{path}/{LOCK}")
+        except BlockingIOError as error:
+            raise DirectoryRefused(
+                f"{path} is in use by another broker: stop that one, or give this one a "
+                "directory of its own (log.dirs)."
+            ) from error
+        try:
+            meta = read_meta(disk, path)
+            _refuse_foreign(disk, path, meta, cluster_id, node_id)
+            return cls(disk, path, lock, meta, reserve_bytes=reserve_bytes)
+        except BaseException:
+            lock.release()
+            raise
+
+    def format(self, meta: MetaProperties) -> None:
+        """Make the directory part of a cluster. It has to be empty, or formatted the same way."""
+        assert self.meta is None or self.meta == meta, "formatting never changes an identity"
+        replace_file(self.disk, f"{self.path}/{META_PROPERTIES}", meta.encode())
+        self.meta = meta
+
+    def begin(self) -> None:
+        """From now on a stop that is not clean shall be found out: call before the first write."""
+        path = f"{self.path}/{CLEAN_SHUTDOWN}"
+        if self.disk.exists(path):
+            self.disk.remove(path)
+            self.disk.sync_directory(self.path)
+        replace_file(self.disk, f"{self.path}/{BOOT_ID}", self._boot_id.encode(), sync=False)
+
+    def load_logs(
+        self,
+        config_of: Callable[[str], LogConfig],
+        now: WallTime,
+        progress: Progress | None = None,
+    ) -> None:
+        """Open every partition in it, recovering after a crash; `__cluster_metadata` is not one."""
+        self.begin()
+        for name in self.disk.list(self.path):
+            if not self.disk.is_directory(f"{self.path}/{name}"):
+                continue
+            kind, topic_partition = parse_directory_name(name)
+            if kind is DirectoryKind.DELETE:
+                self._due.append((now, f"{self.path}/{name}"))
+            elif topic_partition is None or kind is not DirectoryKind.PARTITION:
+                self.notices.append(
+                    f"{self.path}/{name} is no partition of this broker: left as is"
+                )
+            elif topic_partition.topic != METADATA_TOPIC:
+                config = config_of(topic_partition.topic)
+                self._load_log(topic_partition, config, now, progress)
+
+    def _load_log(
+        self,
+        topic_partition: TopicPartition,
+        config: LogConfig,
+        now: WallTime,
+        progress: Progress | None,
+    ) -> None:
+        try:
+            self.open_log(topic_partition, config, now, progress=progress)
+        except Damaged as damage:
+            self.damaged[topic_partition] = damage
+
+    def open_log(
+        self,
+        topic_partition: TopicPartition,
+        config: LogConfig,
+        now: WallTime,
+        *,
+        progress: Progress | None = None,
+    ) -> Log:
+        """Open one partition's directory, as clean or unclean as this log directory was left."""
+        directory = f"{self.path}/{topic_partition}"
+        topic_id = self._read_topic_id(directory)
+        log = Log.open(
+            self.disk,
+            directory,
+            topic_partition,
+            config,
+            recovery_point=self.recovery_points.get(topic_partition, 0),
+            log_start_offset=self.log_starts.get(topic_partition, 0),
+            clean=self.was_clean and topic_partition.topic != METADATA_TOPIC,
+            now=now,
+            progress=progress,
+            power_lost=self.power_was_lost,
+            open_files=self.open_files,
+        )
+        self.logs[topic_partition] = log
+        if topic_id is not None:
+            self.topic_ids[topic_partition] = topic_id
+        return log
+
+    def create_log(
+        self,
+        topic_partition: TopicPartition,
+        topic_id: Uuid | None,
+        config: LogConfig,
+        now: WallTime,
+    ) -> Log:
+        """A new, empty partition. It is synced with its first records, not before."""
+        assert topic_partition not in self.logs, "a partition is created once"
+        if topic_partition in self._stale:
+            # A recovery point of the one that was deleted would make this one look damaged.
+            self.checkpoint(self.high_watermarks)
+        directory = f"{self.path}/{topic_partition}"
+        self.disk.make_directory(directory)
+        pending: list[PathToSync | DirectoryToSync] = [
+            DirectoryToSync(self.disk, directory),
+            DirectoryToSync(self.disk, self.path),
+        ]
+        if topic_id is not None:
+            path = f"{directory}/{PARTITION_METADATA}"
+            replace_file(self.disk, path, encode_partition_metadata(topic_id), sync=False)
+            pending.insert(0, PathToSync(self.disk, path))
+            self.topic_ids[topic_partition] = topic_id
+        log = Log.open(
+            self.disk,
+            directory,
+            topic_partition,
+            config,
+            clean=True,
+            now=now,
+            open_files=self.open_files,
+        )
+        log.sync_also(pending)
+        self.logs[topic_partition] = log
+        return log
+
+    def delete_log(
+        self, topic_partition: TopicPartition, unique: bytes, now: WallTime, delay_ms: int
+    ) -> None:
+        """Rename the partition's directory away; `remove_deleted` removes it after the delay."""
+        path = self._rename_away(topic_partition, unique, DirectoryKind.DELETE)
+        self._due.append((now + delay_ms, path))
+
+    def set_stray(self, topic_partition: TopicPartition, unique: bytes) -> None:
+        """The cluster does not know this replica: keep its bytes, under another name."""
+        path = self._rename_away(topic_partition, unique, DirectoryKind.STRAY)
+        self.notices.append(f"{path} belongs to no topic that the cluster knows: kept, not served")
+
+    def _rename_away(
+        self, topic_partition: TopicPartition, unique: bytes, kind: DirectoryKind
+    ) -> str:
+        log = self.logs.pop(topic_partition, None)
+        if log is not None:
+            log.abandon()
+        self.topic_ids.pop(topic_partition, None)
+        self.damaged.pop(topic_partition, None)
+        self._forget_offsets(topic_partition)
+        self._stale.add(topic_partition)
+        path = f"{self.path}/{marked_name(topic_partition, unique, kind)}"
+        self.disk.rename(f"{self.path}/{topic_partition}", path)
+        self.disk.sync_directory(self.path)
+        return path
+
+    def _forget_offsets(self, topic_partition: TopicPartition) -> None:
+        for offsets in (self.recovery_points, self.log_starts, self.high_watermarks):
+            offsets.pop(topic_partition, None)
+
+    def truncate_log(self, topic_partition: TopicPartition, offset: Offset) -> None:
+        """Cut a log, and before it what was written down of it: a crash between is no damage."""
+        log = self.logs[topic_partition]
+        if offset < log.end_offset:
+            self._lower_recovery_point(topic_partition, log, offset)
+            log.truncate_to(offset)
+
+    def start_log_at(self, topic_partition: TopicPartition, offset: Offset) -> None:
+        """Empty a log; its next record gets `offset`."""
+        log = self.logs[topic_partition]
+        self._lower_recovery_point(topic_partition, log, 0)
+        log.start_at(offset)
+
+    def _lower_recovery_point(
+        self, topic_partition: TopicPartition, log: Log, offset: Offset
+    ) -> None:
+        if self.recovery_points.get(topic_partition, 0) > offset:
+            log.recovery_point = offset
+            self.checkpoint()
+
+    def remove_deleted(self, now: WallTime) -> None:
+        """Remove what was deleted long enough ago: partitions, and segments of living ones."""
+        for log in self.logs.values():
+            log.remove_deleted(now)
+        due = [path for due_ms, path in self._due if due_ms <= now]
+        self._due = [entry for entry in self._due if entry[0] > now]
+        for path in due:
+            for name in self.disk.list(path):
+                self.disk.remove(f"{path}/{name}")
+            self.disk.remove_directory(path)
+
+    def checkpoint(self, high_watermarks: Mapping[TopicPartition, Offset] | None = None) -> None:
+        """Write down how far each log is synced and where it starts; watermarks if given."""
+        for topic_partition, log in self.logs.items():
+            if topic_partition.topic == METADATA_TOPIC:
+                continue
+            self.recovery_points[topic_partition] = log.recovery_point
+            if log.log_start_offset > log.segments[0].base_offset:
+                self.log_starts[topic_partition] = log.log_start_offset
+            else:
+                self.log_starts.pop(topic_partition, None)
+        self._write_offsets(RECOVERY_POINTS, self.recovery_points)
+        self._write_offsets(LOG_STARTS, self.log_starts)
+        if high_watermarks is not None:
+            self.high_watermarks = dict(high_watermarks)
+            self._write_offsets(HIGH_WATERMARKS, self.high_watermarks)
+            self._stale.clear()
+
+    def close(
+        self,
+        broker_epoch: int = -1,
+        high_watermarks: Mapping[TopicPartition, Offset] | None = None,
+    ) -> None:
+        """Close every log, checkpoint, and say that the stop was clean."""
+        if self.failure is None:
+            for log in self.logs.values():
+                log.close()
+            self.checkpoint(high_watermarks)
+            path = f"{self.path}/{CLEAN_SHUTDOWN}"
+            replace_file(self.disk, path, encode_clean_shutdown(broker_epoch))
+        self.open_files.close()
+        self._lock.release()
+
+    def failed(self, error: OSError) -> Refusal:
+        """What to answer after an OSError here. All but a full disk takes the directory offline."""
+        if error.errno in FULL:
+            self.is_full = True
+            return self._refusal_of_full_disk()
+        if self.failure is None:
+            self.failure = error
+            for log in self.logs.values():
+                log.abandon()
+        return Refusal(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.path} is offline: {error}")
+
+    def check_space(self) -> None:
+        """Look how much room is left; to be called every second or so."""
+        self.is_full = self.disk.free_bytes(self.path) < self.reserve_bytes
+
+    def refuse_if_unwritable(self) -> None:
+        if self.failure is not None:
+            raise Refusal(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.path} is offline: {self.failure}")
+        if self.is_full:
+            raise self._refusal_of_full_disk()
+
+    def _refusal_of_full_disk(self) -> Refusal:
+        return Refusal(
+            ErrorCode.KAFKA_STORAGE_ERROR,
+            f"the disk of {self.path} has less than its reserve of {self.reserve_bytes} bytes "
+            "left: writes are refused until there is room",
+        )
+
+    def _read_clean_shutdown(self) -> tuple[bool, int | None]:
+        path = f"{self.path}/{CLEAN_SHUTDOWN}"
+        if not self.disk.exists(path):
+            return False, None
+        return True, decode_clean_shutdown(self.disk.read(path))
+
+    def _power_was_lost(self) -> bool:
+        """Where we cannot tell, we say yes: then a hole in what was not synced is no damage."""
+        path = f"{self.path}/{BOOT_ID}"
+        if not self._boot_id or not self.disk.exists(path):
+            return True
+        return self.disk.read(path).decode(errors="replace") != self._boot_id
+
+    def _read_topic_id(self, directory: str) -> Uuid | None:
+        path = f"{directory}/{PARTITION_METADATA}"
+        if not self.disk.exists(path):
+            return None
+        try:
+            return decode_partition_metadata(path, self.disk.read(path))
+        except Damaged:
+            if self.was_clean:
+                raise
+            return None  # Not synced before the crash; the cluster's metadata still knows it.
+
+    def _read_offsets(self, name: str) -> dict[TopicPartition, Offset]:
+        path = f"{self.path}/{name}"
+        if not self.disk.exists(path):
+            return {}
+        try:
+            return decode_offsets(path, self.disk.read(path))
+        except Damaged as damage:
+            self.notices.append(f"{damage}; everything is scanned instead")
+            return {}
+
+    def _write_offsets(self, name: str, offsets: Mapping[TopicPartition, Offset]) -> None:
+        replace_file(self.disk, f"{self.path}/{name}", encode_offsets(offsets))
+
+
+def read_meta(disk: Disk, path: str) -> MetaProperties | None:
+    """The directory's identity; None if it was never formatted."""
+    file = f"{path}/{META_PROPERTIES}"
+    return MetaProperties.decode(file, disk.read(file)) if disk.exists(file) else None
+
+
+def is_unused(disk: Disk, path: str) -> bool:
+    """Whether nothing is in the directory, or nothing but what an empty one may hold."""
+    return not disk.exists(path) or not set(disk.list(path)) - {LOCK, "lost+found"}
+
+
+def _refuse_foreign(
+    disk: Disk,
+    path: str,
+    meta: MetaProperties | None,
+    cluster_id: str | None,
+    node_id: int | None,
+) -> None:
+    if meta is None:
+        if not is_unused(disk, path):
+            raise DirectoryRefused(
+                f"{path} holds other files and no {META_PROPERTIES}: it is no log directory. "
+                "Choose an empty directory (log.dirs), or mount the right disk there."
+            )
+        return
+    if cluster_id is not None and meta.cluster_id != cluster_id:
+        raise DirectoryRefused(
+            f"{path} belongs to the cluster {meta.cluster_id}, not to {cluster_id}: choose "
+            "another directory (log.dirs), or the right cluster id."
+        )
+    if node_id is not None and meta.node_id != node_id:
+        raise DirectoryRefused(
+            f"{path} belongs to node {meta.node_id}, and this is node {node_id}: set node.id to "
+            f"{meta.node_id}, or choose another directory (log.dirs)."
+        )
