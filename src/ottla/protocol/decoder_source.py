@@ -74,7 +74,6 @@ class _Writer:
     def message(self, cls: type) -> None:
         self.lines.append("def decode(buffer, position, left):")
         self.write("end = len(buffer)")
-        self.write("view = memoryview(buffer)")
         self.struct(cls, "o", cls.__name__)
         self.write("return o, position")
 
@@ -160,7 +159,7 @@ class _Writer:
         elif kind == "bytes":
             self.write(f"{target} = bytes(buffer[position:stop])")
         else:
-            self.write(f"{target} = view[position:stop]")
+            self.write(f"{target} = memoryview(buffer)[position:stop]")
         self.write("position = stop")
 
     def array(self, of: type | str, target: str, path: str) -> None:

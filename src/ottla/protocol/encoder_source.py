@@ -70,9 +70,9 @@ class _Writer:
             return f"{value} != {field.default!r}"
         if field.kind == "array":
             return f"{value} is None or len({value})"
-        name = f"fresh_{field.of.__name__}"
-        self.names[name] = field.of
-        return f"{value} != {name}()"
+        # Field by field, since making a struct to compare with would cost more than the rest.
+        inner = [self.differs(inner, f"{value}.{inner.name}") for inner in fields_of(field.of)]
+        return " or ".join(inner)
 
     def field(self, field: Field, value: str, path: str) -> None:
         if field.kind in FIXED_CODES:
