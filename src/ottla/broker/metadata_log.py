@@ -31,6 +31,7 @@ from ottla.storage.checkpoint import (
 )
 from ottla.storage.config import LogConfig
 from ottla.storage.log import Log
+from ottla.storage.syncing import sync_all
 
 METADATA_PARTITION: Final = TopicPartition(METADATA_TOPIC, 0)
 READ_BYTES: Final = 4 * 1024 * 1024
@@ -99,10 +100,9 @@ class MetadataLog:
             yield from self._load_snapshot(newest)
             start = newest.end_offset
         self._open_log(start)
-        position_of = self._log.read
         offset = start
         while offset < self.end_offset:
-            found = position_of(offset, READ_BYTES, end_offset=self.end_offset)
+            found = self._log.read(offset, READ_BYTES, end_offset=self.end_offset)
             assert found is not None, "the log ends where it says"
             path, first = found.file.path, found.position
             for position, batch in _whole_batches(found.read(), path, first):
@@ -134,6 +134,7 @@ class MetadataLog:
             clean=False,
             now=self._env.clock.wall(),
         )
+        self._env.disk.sync_directory(self.directory)  # Its first segment may be new.
         if self._log.end_offset < start:
             # All that the log has is in the snapshot.
             self._log.start_at(start)
@@ -173,23 +174,21 @@ class MetadataLog:
                 case PersistState(state):
                     await self._env.workers.run(self._write_state, state)
                 case BeginEpoch(epoch, records):
-                    batch = control_batch(records, self.end_offset, epoch, now)
-                    self.append([batch], now)
+                    self.append(control_batch(records, self.end_offset, epoch, now), now)
                     await self.sync()
                     self.quorum.are_voters_in_log = True
 
-    def append(self, batches: Sequence[bytearray], now: WallTime) -> None:
-        """Into the page cache; OSError leaves the log as it was."""
-        parsed = [Batch(batch) for batch in batches]
-        self._log.append(parsed, now)
-        self._bytes_since_snapshot += sum(batch.size for batch in parsed)
-        self.last_epoch = parsed[-1].leader_epoch
-        self.last_timestamp = parsed[-1].max_timestamp
+    def append(self, data: bytearray, now: WallTime) -> None:
+        """One batch into the page cache. An OSError leaves the log as it was."""
+        batch = Batch(data)
+        self._log.append([batch], now)
+        self._bytes_since_snapshot += batch.size
+        self.last_epoch = batch.leader_epoch
+        self.last_timestamp = batch.max_timestamp
 
     async def sync(self) -> None:
         end = self._log.end_offset
-        files = self._log.unsynced_files()
-        await self._env.workers.run(_sync_all, files)
+        await self._env.workers.run(sync_all, self._log.unsynced_files())
         self._log.synced_to(end)
 
     def is_snapshot_due(self) -> bool:
@@ -269,8 +268,3 @@ def _whole_batches(data: bytes, path: str, position: int) -> Iterator[tuple[int,
             break
         end += size
     return batches_in(data[:end], path, position)
-
-
-def _sync_all(files: Sequence[object]) -> None:
-    for file in files:
-        file.sync()  # type: ignore[attr-defined]

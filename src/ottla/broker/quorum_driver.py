@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 from ottla.broker.machine_host import MachineHost
 from ottla.broker.metadata_log import FormatRefused, MetadataLog, MetadataLogSettings
 from ottla.env.environment import Environment
-from ottla.metadata.batches import as_transaction, data_batches
+from ottla.metadata.batches import as_transaction, data_batches, encoded
 from ottla.metadata.controller import Controller
 from ottla.metadata.decisions import ControllerSettings
 from ottla.metadata.delta import ImageDelta
@@ -50,7 +50,7 @@ class Identity:
 class _Pending(NamedTuple):
     base_offset: Offset
     records: Sequence[MetadataRecord]
-    batches: Sequence[bytearray]
+    values: Sequence[bytes]
 
 
 class QuorumDriver:
@@ -77,8 +77,8 @@ class QuorumDriver:
         self._work = asyncio.Event()
         self._is_stopping = False
 
-    def open(self) -> None:
-        """Load the newest snapshot and the log after it. Blocks; Damaged says what is wrong."""
+    def load(self) -> None:
+        """Read the newest snapshot and the log after it. Blocks; Damaged says what is wrong."""
         try:
             for offset, record in self.log.load():
                 self._controller.apply(offset, record)
@@ -140,14 +140,12 @@ class QuorumDriver:
 
     async def run(self) -> None:
         """Commit what is decided, until `stop`; whatever it raises is the end of this node."""
-        while True:
-            if not self._pending and not self._is_stopping:
+        while self._pending or not self._is_stopping:
+            if not self._pending:
                 self._work.clear()
                 await self._work.wait()
             await self.settle()
             await self.snapshot_if_due()
-            if self._is_stopping and not self._pending:
-                return
 
     async def settle(self) -> None:
         """Commit what is decided so far: the work of `run`, and of a start before `run`."""
@@ -159,28 +157,39 @@ class QuorumDriver:
         self._is_stopping = True
         self._work.set()
 
-    def close(self) -> None:
-        self.log.close()
-
     async def snapshot_if_due(self) -> None:
-        """Also to be called now and then by whoever keeps house: a snapshot may be due by time."""
+        """Also for whoever keeps house: a snapshot may be due by time alone."""
         if self.log.is_snapshot_due() and not self.image.is_in_transaction:
             await self.log.write_snapshot(self.image.frozen())
 
     async def _commit(self) -> None:
+        """Write all that is pending, one batch at a time.
+
+        Each is synced before the next is written: so after a power cut only the last batch can be
+        torn, and damage before it is never mistaken for that.
+        """
         pending, self._pending = self._pending, []
-        batches = [batch for decision in pending for batch in decision.batches]
-        try:
-            self.log.append(batches, self._env.clock.wall())
-        except OSError as error:
-            if error.errno not in _DISK_FULL:
-                raise
-            self._start_again(error)
-            return
-        await self.log.sync()
-        for decision in pending:
-            for offset, record in enumerate(decision.records, decision.base_offset):
-                self.image.apply(offset, record)
+        now = self._env.clock.wall()
+        records = iter([record for decision in pending for record in decision.records])
+        decisions = [decision.values for decision in pending]
+        for batch in data_batches(decisions, pending[0].base_offset, self.leader_epoch, now):
+            offset = self.log.end_offset
+            try:
+                self.log.append(batch, now)
+            except OSError as error:
+                if error.errno not in _DISK_FULL or self.image.is_in_transaction:
+                    raise
+                self._publish()
+                self._start_again(error)
+                return
+            await self.log.sync()
+            while offset < self.log.end_offset:
+                self.image.apply(offset, next(records))
+                offset += 1
+        self._publish()
+
+    def _publish(self) -> None:
+        """All that is in the image is committed: act on it, then answer."""
         delta = self.image.take_delta()
         for subscriber in self._subscribers:
             subscriber(delta)
@@ -191,9 +200,7 @@ class QuorumDriver:
         version = self._controller.image.metadata_version
         records = as_transaction(records, version)
         base = self._next_offset
-        now = self._env.clock.wall()
-        batches = list(data_batches(records, base, self.leader_epoch, now, version))
-        self._pending.append(_Pending(base, records, batches))
+        self._pending.append(_Pending(base, records, encoded(records, version)))
         self._next_offset = base + len(records)
         self._work.set()
         return base, records
@@ -205,7 +212,7 @@ class QuorumDriver:
             self._controller.apply(offset, record)
 
     def _start_again(self, error: OSError) -> None:
-        """Nothing of what was pending is in the log: forget it, and whatever rested on it."""
+        """Forget what is not in the log, and whatever rested on it."""
         logger.error("the metadata log cannot be written: %s", error)
         self._pending.clear()
         host = self._host
@@ -217,7 +224,7 @@ class QuorumDriver:
         host.drop(
             Refusal(
                 ErrorCode.KAFKA_STORAGE_ERROR,
-                "The disk that holds the metadata log is full; nothing was changed.",
+                "The disk that holds the metadata log is full: free some space, then retry.",
             )
         )
 

@@ -35,6 +35,7 @@ from ottla.records.record import BadRecords, Record, build_batch, read_records
 
 BATCH_BYTES_MAX: Final = 8 * 1024 * 1024  # As Kafka's leaders limit them.
 DECOMPRESSED_BYTES_MAX: Final = 64 * 1024 * 1024
+RECORD_OVERHEAD_BYTES: Final = 16  # At most, around each value.
 
 _CONTROL_TYPES: Final[dict[type, ControlType]] = {
     LeaderChangeMessage: ControlType.LEADER_CHANGE,
@@ -57,32 +58,41 @@ def control_batch(
 
 def as_transaction(records: list[MetadataRecord], metadata_version: int) -> list[MetadataRecord]:
     """The records of one decision, wrapped if one batch cannot hold them."""
-    sizes = (len(encode_record(r, record_version(r, metadata_version))) for r in records)
-    if sum(sizes) + 16 * len(records) <= BATCH_BYTES_MAX:
+    if not has_transactions(metadata_version) or _size(encoded(records, metadata_version)) <= (
+        BATCH_BYTES_MAX
+    ):
         return records
-    assert has_transactions(metadata_version), "decisions of this size need a newer cluster"
     return [BeginTransactionRecord(), *records, EndTransactionRecord()]
 
 
+def encoded(records: Iterable[MetadataRecord], metadata_version: int) -> list[bytes]:
+    return [encode_record(record, record_version(record, metadata_version)) for record in records]
+
+
 def data_batches(
-    records: Iterable[MetadataRecord],
-    base_offset: Offset,
-    epoch: int,
-    now: WallTime,
-    metadata_version: int,
+    decisions: Iterable[Sequence[bytes]], base_offset: Offset, epoch: int, now: WallTime
 ) -> Iterator[bytearray]:
-    """As few batches as the limit allows."""
+    """Encoded records in few batches; a decision is divided only if no batch can hold it."""
+    offset = base_offset
     gathered: list[Record] = []
     size = 0
-    for offset, record in enumerate(records, base_offset):
-        value = encode_record(record, record_version(record, metadata_version))
-        if gathered and size + len(value) + 16 > BATCH_BYTES_MAX:
+    for values in decisions:
+        if gathered and size + _size(values) > BATCH_BYTES_MAX:
             yield build_batch(gathered, leader_epoch=epoch)
             gathered, size = [], 0
-        gathered.append(Record(offset, now, None, value))
-        size += len(value) + 16
+        for value in values:
+            if gathered and size + len(value) + RECORD_OVERHEAD_BYTES > BATCH_BYTES_MAX:
+                yield build_batch(gathered, leader_epoch=epoch)
+                gathered, size = [], 0
+            gathered.append(Record(offset, now, None, value))
+            offset += 1
+            size += len(value) + RECORD_OVERHEAD_BYTES
     if gathered:
         yield build_batch(gathered, leader_epoch=epoch)
+
+
+def _size(values: Sequence[bytes]) -> int:
+    return sum(map(len, values)) + RECORD_OVERHEAD_BYTES * len(values)
 
 
 def batches_in(data: bytes, path: str, first_position: int = 0) -> Iterator[tuple[int, Batch]]:

@@ -51,7 +51,7 @@ class Controller:
     ) -> None:
         self.image = ClusterImage(cluster_id)
         self._around = Surroundings(self.image, settings, below, new_uuid)
-        self._sessions = Sessions(settings.broker_session_timeout_ms)
+        self._sessions = Sessions(settings.broker_session_timeout_ms, settings.node_id)
         self._registered_at: dict[NodeId, Offset] = {}
 
     @property

@@ -4,12 +4,16 @@ from ottla.model.types import Millis, Monotonic, NodeId
 
 
 class Sessions:
-    def __init__(self, timeout_ms: Millis) -> None:
+    """The controller's own broker lives and dies with it, and needs no session."""
+
+    def __init__(self, timeout_ms: Millis, own: NodeId) -> None:
         self._timeout_ms = timeout_ms
+        self._own = own
         self._heard_at: dict[NodeId, Monotonic] = {}
 
     def touch(self, node: NodeId, now: Monotonic) -> None:
-        self._heard_at[node] = now
+        if node != self._own:
+            self._heard_at[node] = now
 
     def forget(self, node: NodeId) -> None:
         self._heard_at.pop(node, None)

@@ -13,6 +13,7 @@ from ottla.metadata.batches import (
     batches_in,
     control_batch,
     data_batches,
+    encoded,
     read_controls,
     read_metadata,
 )
@@ -75,10 +76,9 @@ def snapshot_bytes(
         header += [KRaftVersionRecord(kraft_version=1), voters]
     offset = len(header)
     yield control_batch(header, 0, epoch, now)
-    for batch in data_batches(records, offset, epoch, now, metadata_version):
-        yield batch
-        offset += int.from_bytes(batch[57:61])
-    yield control_batch([SnapshotFooterRecord()], offset, epoch, now)
+    values = encoded(records, metadata_version)
+    yield from data_batches([values], offset, epoch, now)
+    yield control_batch([SnapshotFooterRecord()], offset + len(values), epoch, now)
 
 
 def read_snapshot(data: bytes, path: str) -> Snapshot:
