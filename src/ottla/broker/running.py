@@ -1,0 +1,124 @@
+"""The door through which a process becomes a broker: the real environment, signals, the end.
+
+`run` blocks until the broker was told to stop (SIGINT, SIGTERM) or cannot go on. What goes wrong at
+the start is told in one sentence, by `StartRefused`.
+"""
+
+import asyncio
+import errno
+import logging
+import signal
+import socket
+from collections.abc import Callable
+from random import SystemRandom
+
+from ottla.broker.endpoints import HostPort
+from ottla.broker.metadata_log import FormatRefused
+from ottla.broker.metrics_endpoint import MetricsEndpoint
+from ottla.broker.server import Broker
+from ottla.broker.settings import Settings, SettingsError
+from ottla.env.clock import RealClock
+from ottla.env.disk import real_disk
+from ottla.env.environment import Environment
+from ottla.env.loop import DispatchLoop
+from ottla.env.sockets import SocketNetwork
+from ottla.env.workers import ThreadWorkers
+from ottla.model.errors import Damaged
+
+logger = logging.getLogger(__name__)
+
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class StartRefused(Exception):
+    """The broker cannot start; the text is a sentence that says why and what to do."""
+
+
+def real_environment(loop: DispatchLoop) -> Environment:
+    """The machine as it is: its clocks, disk, sockets, threads and randomness."""
+    workers = ThreadWorkers()
+    return Environment(
+        clock=RealClock(),
+        disk=real_disk(),
+        network=SocketNetwork(loop, workers),
+        workers=workers,
+        random=SystemRandom(),
+    )
+
+
+def run(settings: Settings, announce: Callable[[Broker], None]) -> None:
+    """Start a broker, `announce` it once it serves, and run it until a signal stops it."""
+    loop = DispatchLoop()
+    asyncio.set_event_loop(loop)
+    env = real_environment(loop)
+    try:
+        loop.run_until_complete(_serve(settings, env, announce))
+    finally:
+        env.workers.close()
+        loop.close()
+
+
+async def _serve(settings: Settings, env: Environment, announce: Callable[[Broker], None]) -> None:
+    stopped = _stop_on_signals()
+    broker = Broker(settings, env)
+    watched = MetricsEndpoint(broker.metrics, lambda: None)
+    try:
+        await broker.start()
+        if settings.ottla_metrics_listener is not None:
+            await watched.start(settings.ottla_metrics_listener)
+    except (OSError, SettingsError, FormatRefused, Damaged) as error:
+        raise StartRefused(explained(error, settings)) from error
+    announce(broker)
+    await asyncio.wait((stopped, broker.failed), return_when=asyncio.FIRST_COMPLETED)
+    await watched.close()
+    if broker.failed.done():
+        broker.failed.result()  # Raises what ended it; the files are left as they are.
+    logger.info("stopping")
+    await broker.stop()
+    logger.info("stopped")
+
+
+def _stop_on_signals() -> "asyncio.Future[None]":
+    loop = asyncio.get_running_loop()
+    stopped: asyncio.Future[None] = loop.create_future()
+
+    def stop() -> None:
+        for number in STOP_SIGNALS:
+            loop.remove_signal_handler(number)  # A second signal ends the process at once.
+        stopped.set_result(None)
+
+    for number in STOP_SIGNALS:
+        loop.add_signal_handler(number, stop)
+    return stopped
+
+
+def explained(error: Exception, settings: Settings) -> str:
+    """What to tell the person who started the broker."""
+    if isinstance(error, BlockingIOError):
+        return f"{error}: stop the broker that uses this directory, or choose another one."
+    if not isinstance(error, OSError):
+        return str(error)
+    if error.errno == errno.EADDRINUSE:
+        where = _address_in_use(settings)
+        return f"{where} is in use: stop the program that listens there, or choose another port."
+    if error.errno == errno.EADDRNOTAVAIL or isinstance(error, socket.gaierror):
+        addresses = ", ".join(str(endpoint) for endpoint in settings.listeners)
+        return f"cannot listen on {addresses}: {error.strerror}; check the host in listeners."
+    if error.filename:
+        return f"{error.filename}: {error.strerror}; choose a directory this user can write to."
+    return f"{error}."
+
+
+def _address_in_use(settings: Settings) -> str:
+    listeners = [HostPort(e.host, e.port) for e in settings.listeners]
+    if settings.ottla_metrics_listener is not None:
+        listeners.append(settings.ottla_metrics_listener)
+    for where in listeners:
+        family = socket.AF_INET6 if ":" in where.host else socket.AF_INET
+        with socket.socket(family) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((where.host, where.port))
+            except OSError:
+                return str(where)
+    return " or ".join(map(str, listeners))

@@ -1,0 +1,54 @@
+"""The entry of `ottla`: the broker's commands are light, the tools come with typer and rich.
+
+A broker must start in a fraction of a second, and typer and rich alone cost a third of one. So the
+commands that start one are parsed by argparse, and the rest of the command line is only imported
+for the rest of the commands.
+"""
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Final
+
+from ottla import __version__
+
+LIGHT_COMMANDS: Final = ("up", "start", "format")
+
+
+def main() -> None:
+    if not __debug__:
+        # Asserts guard what is on disk; Python drops them under -O.
+        sys.exit("ottla: does not run under python -O or PYTHONOPTIMIZE: its checks would be off.")
+    arguments = sys.argv[1:]
+    if arguments and arguments[0] in LIGHT_COMMANDS:
+        sys.exit(run_light(arguments[0], arguments[1:]))
+    if arguments in (["--version"], ["-V"]):
+        print(f"ottla {__version__}")
+        return
+    from ottla.cli.app import app
+
+    app(prog_name="ottla")
+
+
+def run_light(command: str, arguments: Sequence[str]) -> int:
+    """Run a command that does without typer; returns the exit status."""
+    from ottla.broker.settings_error import SettingsError
+
+    try:
+        import_module(f"ottla.cli.{command}").main(arguments)
+    except SettingsError as error:
+        return told(str(error))
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+def told(sentence: str) -> int:
+    from ottla.broker.log_lines import spelled_out
+
+    print(f"ottla: {spelled_out(sentence)}", file=sys.stderr)
+    return 1
+
+
+if __name__ == "__main__":
+    main()
