@@ -1,0 +1,239 @@
+"""A real broker for a test: on a free port, ready in a moment, gone without a trace.
+
+    with Broker() as broker:
+        producer = confluent_kafka.Producer({"bootstrap.servers": broker.bootstrap_servers})
+
+It runs in a thread of the test process or, with `process=True`, in a process beside it. Its data
+lies in a temporary directory that is removed with it, unless `data` names one to keep.
+"""
+
+import asyncio
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+
+from ottla.client.message import Message
+from ottla.env.network import Address
+from ottla.testing.client import Client
+from ottla.testing.faults import FaultOrder, api_key, error_code
+from ottla.testing.process import BrokerProcess
+from ottla.testing.thread import BrokerThread
+
+SettingValue = str | int | float | bool
+
+# What a broker of minutes does not need; a test may set them otherwise.
+QUICK = {"auto.create.topics.enable": "true", "log.segment.delete.delay.ms": "0"}
+
+
+class Broker:
+    def __init__(
+        self,
+        settings: Mapping[str, SettingValue] | None = None,
+        *,
+        process: bool = False,
+        data: str | os.PathLike[str] | None = None,
+        port: int = 0,
+        **named: SettingValue,
+    ) -> None:
+        """Settings go by Kafka's names, or by keyword: `num_partitions=3`."""
+        given = {**(settings or {}), **{_key(name): value for name, value in named.items()}}
+        self._settings = {**QUICK, **{name: _text(value) for name, value in given.items()}}
+        self._is_process = process
+        self._kept_data = None if data is None else os.fspath(data)
+        self._port = port
+        self._runner: BrokerThread | BrokerProcess | None = None
+        self._address: Address | None = None
+        self._is_running = False
+        self.data = self._kept_data or ""  # Where its log directories are, while it exists.
+
+    # Its life.
+
+    def start(self) -> "Broker":
+        """Start, or start again what was stopped or killed, on the same port and data."""
+        assert not self._is_running, "the broker is running already"
+        if self._runner is None:
+            self.data = self._kept_data or tempfile.mkdtemp(prefix="ottla-")
+            runner = BrokerProcess if self._is_process else BrokerThread
+            self._runner = runner(self.data, self._settings, self._port)
+        try:
+            self._address = self._runner.start()
+        except BaseException:
+            self.close()
+            raise
+        self._is_running = True
+        return self
+
+    def stop(self) -> None:
+        """Stop it cleanly; `start` brings it back with all its data."""
+        if self._is_running:
+            self._is_running = False
+            self._running_or_stopped().stop(cleanly=True)
+
+    def kill(self) -> None:
+        """Stop it as `kill -9` would; `start` makes it recover."""
+        if self._is_running:
+            self._is_running = False
+            self._running_or_stopped().kill()
+
+    def restart(self) -> None:
+        self.stop()
+        self.start()
+
+    def close(self) -> None:
+        """End it for good and remove its data, unless they are to be kept."""
+        runner, self._runner = self._runner, None
+        if runner is not None:
+            try:
+                if self._is_running:
+                    self._is_running = False
+                    runner.stop(cleanly=self._kept_data is not None)
+            finally:
+                runner.close()
+        if self._kept_data is None and self.data:
+            shutil.rmtree(self.data, ignore_errors=True)
+
+    def __enter__(self) -> "Broker":
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> "Broker":
+        return await asyncio.to_thread(self.start)
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await asyncio.to_thread(self.close)
+
+    # Where it is.
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """What clients are configured with: `host:port`."""
+        return str(self._where())
+
+    @property
+    def host(self) -> str:
+        return self._where().host
+
+    @property
+    def port(self) -> int:
+        return self._where().port
+
+    @property
+    def is_running(self) -> bool:
+        return self._is_running
+
+    @property
+    def pid(self) -> int | None:
+        """The process it runs in, if that is one of its own."""
+        return self._runner.pid if isinstance(self._runner, BrokerProcess) else None
+
+    # What a test wants to have there, or to see. These go over the wire like any client's.
+
+    def create_topic(
+        self, name: str, partitions: int = 1, configs: Mapping[str, SettingValue] | None = None
+    ) -> str:
+        """Make a topic; gives back its name."""
+        texts = {key: _text(value) for key, value in (configs or {}).items()}
+        self._client().create_topic(name, partitions, texts)
+        return name
+
+    def delete_topic(self, name: str) -> None:
+        self._client().delete_topic(name)
+
+    def topics(self) -> list[str]:
+        """The names of all topics, sorted."""
+        return self._client().topics()
+
+    def produce(
+        self,
+        topic: str,
+        *values: bytes | str | None,
+        key: bytes | str | None = None,
+        headers: Sequence[tuple[str, bytes | None]] = (),
+        partition: int | None = None,
+    ) -> None:
+        """Write records and wait until they are written; a topic that is missing is made."""
+        self._client().produce(
+            topic,
+            [_bytes(value) for value in values],
+            key=_bytes(key),
+            headers=headers,
+            partition=partition,
+        )
+
+    def records(self, topic: str) -> list[Message]:
+        """All records of a topic at this moment, by partition and offset."""
+        return self._client().records(topic)
+
+    # How it fails. A fault is used up by one request, whichever client it comes from.
+
+    def fail(self, api: str, error: str, *, times: int = 1, message: str | None = None) -> None:
+        """Refuse the next requests of an API: `fail("Produce", "NOT_LEADER_OR_FOLLOWER")`."""
+        error_code(error)
+        self._inject(FaultOrder("fail", api, times, error=error, message=message))
+
+    def delay(self, api: str, seconds: float, *, times: int = 1) -> None:
+        """Serve the next requests of an API, but answer them late."""
+        self._inject(FaultOrder("delay", api, times, delay_ms=round(seconds * 1000)))
+
+    def drop(self, api: str, *, times: int = 1) -> None:
+        """Close the connection on the next requests of an API, without serving them."""
+        self._inject(FaultOrder("drop", api, times))
+
+    def lose_answers(self, api: str, *, times: int = 1) -> None:
+        """Serve the next requests of an API, but close the connection instead of answering."""
+        self._inject(FaultOrder("lose", api, times))
+
+    def clear_faults(self) -> None:
+        """Forget the faults that no request has met yet."""
+        self._running().clear_faults()
+
+    def drop_connections(self) -> int:
+        """Close every open connection; returns how many there were."""
+        return self._running().drop_connections()
+
+    def _inject(self, order: FaultOrder) -> None:
+        api_key(order.api)  # A name that is wrong is told here, not in the broker.
+        self._running().inject(order)
+
+    def _client(self) -> Client:
+        return Client(self._where())
+
+    def _where(self) -> Address:
+        if self._address is None:
+            raise RuntimeError("the broker is not running: use it in a with statement")
+        return self._address
+
+    def _running(self) -> BrokerThread | BrokerProcess:
+        if not self._is_running:
+            raise RuntimeError("the broker is not running: use it in a with statement")
+        return self._running_or_stopped()
+
+    def _running_or_stopped(self) -> BrokerThread | BrokerProcess:
+        assert self._runner is not None, "it was started once"
+        return self._runner
+
+
+def _key(name: str) -> str:
+    return name.replace("_", ".")
+
+
+def _text(value: SettingValue) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _bytes(value: bytes | str | None) -> bytes | None:
+    return value.encode() if isinstance(value, str) else value

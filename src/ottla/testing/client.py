@@ -1,0 +1,93 @@
+"""The few things that a test wants of a broker itself, as blocking calls.
+
+Each call is a client of its own that connects, asks and leaves. In a test that is a coroutine the
+call works too: it runs in a thread of its own, and the test's loop stands still meanwhile.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from ottla.client.admin import Admin
+from ottla.client.cluster import ClientSettings, Cluster
+from ottla.client.message import Message
+from ottla.client.offsets import EARLIEST, LATEST, find_offsets
+from ottla.client.producer import Producer
+from ottla.client.reader import Reader
+from ottla.client.session import run
+from ottla.env.network import Address
+from ottla.model.types import TopicPartition
+
+Value = TypeVar("Value")
+
+SETTINGS = ClientSettings(client_id="ottla-testing", deadline_ms=15_000, request_ms_max=10_000)
+POLL_MS = 5_000
+
+
+class Client:
+    def __init__(self, address: Address) -> None:
+        self._address = address
+
+    def create_topic(self, name: str, partitions: int, configs: Mapping[str, str]) -> None:
+        self._run(
+            lambda cluster: Admin(cluster).create_topic(
+                name, partitions=partitions, configs=configs
+            )
+        )
+
+    def delete_topic(self, name: str) -> None:
+        self._run(lambda cluster: Admin(cluster).delete_topic(name))
+
+    def topics(self) -> list[str]:
+        described = self._run(lambda cluster: Admin(cluster).describe_topics())
+        return [topic.name for topic in described if topic.name and not topic.is_internal]
+
+    def produce(
+        self,
+        topic: str,
+        values: Sequence[bytes | None],
+        *,
+        key: bytes | None,
+        headers: Sequence[tuple[str, bytes | None]],
+        partition: int | None,
+    ) -> None:
+        async def work(cluster: Cluster) -> None:
+            async with Producer(cluster) as producer:
+                for value in values:
+                    await producer.send(
+                        topic, value, key, headers=tuple(headers), partition=partition
+                    )
+
+        self._run(work)
+
+    def records(self, topic: str) -> list[Message]:
+        return self._run(lambda cluster: _read_all(cluster, topic))
+
+    def _run(self, work: Callable[[Cluster], Awaitable[Value]]) -> Value:
+        address = str(self._address)
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return run(work, address, SETTINGS)
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(run, work, address, SETTINGS).result()
+
+
+async def _read_all(cluster: Cluster, topic: str) -> list[Message]:
+    """Read from each partition's start to where it ends now."""
+    known = await cluster.topic(topic)
+    partitions = [TopicPartition(topic, index) for index in known.partitions]
+    starts = await find_offsets(cluster, dict.fromkeys(partitions, EARLIEST))
+    ends = await find_offsets(cluster, dict.fromkeys(partitions, LATEST))
+    reader = Reader(
+        cluster, {tp: starts[tp].offset for tp in partitions if starts[tp].offset < ends[tp].offset}
+    )
+    messages: list[Message] = []
+    while reader.positions:
+        messages += await reader.poll(POLL_MS)
+        for topic_partition, position in list(reader.positions.items()):
+            if position >= ends[topic_partition].offset:
+                reader.stop(topic_partition)
+    in_time = [m for m in messages if m.offset < ends[m.topic_partition].offset]
+    return sorted(in_time, key=lambda message: (message.partition, message.offset))

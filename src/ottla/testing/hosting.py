@@ -1,0 +1,103 @@
+"""A broker on a loop of its own: what runs in the test's thread and in the process beside it.
+
+All calls that are not coroutines come from the loop. Starting again keeps the port.
+"""
+
+import asyncio
+import random
+from collections.abc import Callable, Mapping
+
+from ottla.broker.server import Broker
+from ottla.broker.settings import Settings, zero_configuration
+from ottla.env.clock import RealClock
+from ottla.env.disk import real_disk
+from ottla.env.environment import Environment
+from ottla.env.loop import DispatchLoop
+from ottla.env.network import Address
+from ottla.env.sockets import SocketNetwork
+from ottla.env.workers import ThreadWorkers
+from ottla.testing.faults import FaultOrder
+
+LISTENER = "PLAINTEXT"
+
+
+class HostedBroker:
+    """One broker after another in one data directory."""
+
+    def __init__(self, data: str, settings: Mapping[str, str], port: int) -> None:
+        self.address: Address | None = None
+        self._data = data
+        self._settings = settings
+        self._port = port
+        self._broker: Broker | None = None
+        self._workers: ThreadWorkers | None = None
+
+    async def start(self) -> Address:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, DispatchLoop), "sockets are served by its selector"
+        assert self._broker is None, "it is stopped before it is started again"
+        defaults = zero_configuration(self._data, port=self._port, controller_port=0)
+        settings = Settings.load({**defaults, **self._settings}, host_name=lambda: "localhost")
+        self._workers = ThreadWorkers()
+        env = Environment(
+            RealClock(),
+            real_disk(),
+            SocketNetwork(loop, self._workers),
+            self._workers,
+            random.Random(),  # noqa: S311  It spreads ids and load; it guards nothing.
+        )
+        broker = Broker(settings, env)
+        try:
+            await broker.start()
+        except BaseException:
+            self._workers.close()
+            raise
+        self._broker = broker
+        self.address = broker.addresses[LISTENER]
+        self._port = self.address.port
+        return self.address
+
+    async def stop(self, *, cleanly: bool) -> None:
+        broker, self._broker = self._broker, None
+        if broker is not None:
+            await (broker.stop() if cleanly else broker.abort())
+        if self._workers is not None:
+            self._workers.close()
+            self._workers = None
+
+    def inject(self, order: FaultOrder) -> None:
+        self._running().faults.add(order.api_key(), order.fault(), order.times)
+
+    def clear_faults(self) -> None:
+        self._running().faults.clear()
+
+    def drop_connections(self) -> int:
+        connections = self._running().connections
+        count = len(connections.open)
+        connections.close_all()
+        return count
+
+    def _running(self) -> Broker:
+        assert self._broker is not None, "the broker is running"
+        return self._broker
+
+
+def run_on(loop: DispatchLoop, ready: Callable[[], None]) -> None:
+    """Run the loop until it is told to stop, and leave nothing behind."""
+    asyncio.set_event_loop(loop)
+    loop.call_soon(ready)
+    try:
+        loop.run_forever()
+        _cancel_all(loop)
+        loop.run_until_complete(loop.shutdown_asyncgens())
+    finally:
+        asyncio.set_event_loop(None)
+        loop.close()
+
+
+def _cancel_all(loop: DispatchLoop) -> None:
+    tasks = asyncio.all_tasks(loop)
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
