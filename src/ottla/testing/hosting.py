@@ -4,18 +4,14 @@ All calls that are not coroutines come from the loop. Starting again keeps the p
 """
 
 import asyncio
-import random
 from collections.abc import Callable, Mapping
 
+from ottla.broker.running import real_environment
 from ottla.broker.server import Broker
 from ottla.broker.settings import Settings, zero_configuration
-from ottla.env.clock import RealClock
-from ottla.env.disk import real_disk
 from ottla.env.environment import Environment
 from ottla.env.loop import DispatchLoop
 from ottla.env.network import Address
-from ottla.env.sockets import SocketNetwork
-from ottla.env.workers import ThreadWorkers
 from ottla.testing.faults import FaultOrder
 
 LISTENER = "PLAINTEXT"
@@ -30,7 +26,7 @@ class HostedBroker:
         self._settings = settings
         self._port = port
         self._broker: Broker | None = None
-        self._workers: ThreadWorkers | None = None
+        self._env: Environment | None = None
 
     async def start(self) -> Address:
         loop = asyncio.get_running_loop()
@@ -38,19 +34,12 @@ class HostedBroker:
         assert self._broker is None, "it is stopped before it is started again"
         defaults = zero_configuration(self._data, port=self._port, controller_port=0)
         settings = Settings.load({**defaults, **self._settings}, host_name=lambda: "localhost")
-        self._workers = ThreadWorkers()
-        env = Environment(
-            RealClock(),
-            real_disk(),
-            SocketNetwork(loop, self._workers),
-            self._workers,
-            random.Random(),  # noqa: S311  It spreads ids and load; it guards nothing.
-        )
-        broker = Broker(settings, env)
+        self._env = real_environment(loop)
+        broker = Broker(settings, self._env)
         try:
             await broker.start()
         except BaseException:
-            self._workers.close()
+            await self.stop(cleanly=False)
             raise
         self._broker = broker
         self.address = broker.addresses[LISTENER]
@@ -61,9 +50,9 @@ class HostedBroker:
         broker, self._broker = self._broker, None
         if broker is not None:
             await (broker.stop() if cleanly else broker.abort())
-        if self._workers is not None:
-            self._workers.close()
-            self._workers = None
+        if self._env is not None:
+            self._env.workers.close()
+            self._env = None
 
     def inject(self, order: FaultOrder) -> None:
         self._running().faults.add(order.api_key(), order.fault(), order.times)
