@@ -21,18 +21,14 @@ class TopicConfig:
     compression_lz4_level: int
     compression_type: str
     compression_zstd_level: int
-    delete_retention_ms: int
     file_delete_delay_ms: int
     flush_messages: int
     flush_ms: int
     index_interval_bytes: int
-    max_compaction_lag_ms: int
     max_message_bytes: int
     message_timestamp_after_max_ms: int
     message_timestamp_before_max_ms: int
     message_timestamp_type: str
-    min_cleanable_dirty_ratio: float
-    min_compaction_lag_ms: int
     min_insync_replicas: int
     retention_bytes: int
     retention_ms: int
