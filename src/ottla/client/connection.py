@@ -198,7 +198,7 @@ class Connection:
     def _answered(self, frame: memoryview) -> None:
         if not self._waiting:
             raise ProtocolError("an answer came that nobody waits for")
-        waiting = self._waiting.popleft()
+        waiting = self._waiting[0]
         version = waiting.version
         correlation_id, position = decode_response_header(frame, waiting.api_key, version)
         if correlation_id != waiting.correlation_id:
@@ -207,6 +207,7 @@ class Connection:
         if is_negotiation and frame[position : position + 2] == UNSUPPORTED_VERSION:
             version = 0  # A broker that does not know our version answers in the first one.
         answer, _ = decode_from(waiting.answer, frame, position, version)
+        self._waiting.popleft()
         if not waiting.future.done():  # Else its owner does not wait any more.
             waiting.future.set_result(answer)
 
