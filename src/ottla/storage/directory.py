@@ -25,13 +25,13 @@ from ottla.storage.checkpoint import (
 from ottla.storage.config import LogConfig
 from ottla.storage.directory_names import DirectoryKind, marked_name, parse_directory_name
 from ottla.storage.files import PARTITION_METADATA
+from ottla.storage.identity import LOCK, META_PROPERTIES, read_meta, refuse_foreign
+from ottla.storage.identity import DirectoryRefused as DirectoryRefused
 from ottla.storage.log import Log
 from ottla.storage.open_files import OpenFiles
 from ottla.storage.recovery import Progress
 from ottla.storage.syncing import DirectoryToSync, PathToSync
 
-LOCK: Final = ".lock"
-META_PROPERTIES: Final = "meta.properties"
 CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
 RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
 LOG_STARTS: Final = "log-start-offset-checkpoint"
@@ -41,10 +41,6 @@ BOOT_ID: Final = "ottla.boot-id"  # Ours: whether the machine restarted since th
 METADATA_TOPIC: Final = "__cluster_metadata"
 RESERVE_BYTES: Final = 256 * 1024 * 1024
 FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
-
-
-class DirectoryRefused(Exception):
-    """A directory that this broker must not use; the message says what to do about it."""
 
 
 class LogDirectory:
@@ -99,7 +95,7 @@ class LogDirectory:
             ) from error
         try:
             meta = read_meta(disk, path)
-            _refuse_foreign(disk, path, meta, cluster_id, node_id)
+            refuse_foreign(disk, path, meta, cluster_id, node_id)
             return cls(disk, path, lock, meta, reserve_bytes=reserve_bytes)
         except BaseException:
             lock.release()
@@ -312,6 +308,13 @@ class LogDirectory:
         self.open_files.close()
         self._lock.release()
 
+    def abandon(self) -> None:
+        """Let go of everything as it is; the next open recovers."""
+        for log in self.logs.values():
+            log.abandon()
+        self.open_files.close()
+        self._lock.release()
+
     def failed(self, error: OSError) -> Refusal:
         """What to answer after an OSError here. All but a full disk takes the directory offline."""
         if error.errno in FULL:
@@ -376,40 +379,3 @@ class LogDirectory:
 
     def _write_offsets(self, name: str, offsets: Mapping[TopicPartition, Offset]) -> None:
         replace_file(self.disk, f"{self.path}/{name}", encode_offsets(offsets))
-
-
-def read_meta(disk: Disk, path: str) -> MetaProperties | None:
-    """The directory's identity; None if it was never formatted."""
-    file = f"{path}/{META_PROPERTIES}"
-    return MetaProperties.decode(file, disk.read(file)) if disk.exists(file) else None
-
-
-def is_unused(disk: Disk, path: str) -> bool:
-    """Whether nothing is in the directory, or nothing but what an empty one may hold."""
-    return not disk.exists(path) or not set(disk.list(path)) - {LOCK, "lost+found"}
-
-
-def _refuse_foreign(
-    disk: Disk,
-    path: str,
-    meta: MetaProperties | None,
-    cluster_id: str | None,
-    node_id: int | None,
-) -> None:
-    if meta is None:
-        if not is_unused(disk, path):
-            raise DirectoryRefused(
-                f"{path} holds other files and no {META_PROPERTIES}: it is no log directory. "
-                "Choose an empty directory (log.dirs), or mount the right disk there."
-            )
-        return
-    if cluster_id is not None and meta.cluster_id != cluster_id:
-        raise DirectoryRefused(
-            f"{path} belongs to the cluster {meta.cluster_id}, not to {cluster_id}: choose "
-            "another directory (log.dirs), or the right cluster id."
-        )
-    if node_id is not None and meta.node_id != node_id:
-        raise DirectoryRefused(
-            f"{path} belongs to node {meta.node_id}, and this is node {node_id}: set node.id to "
-            f"{meta.node_id}, or choose another directory (log.dirs)."
-        )

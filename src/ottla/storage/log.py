@@ -7,7 +7,6 @@ takes every staged offset back. Who may write, and how far readers may see, is f
 Only the event loop calls a Log; workers get what `unsynced_files` returns.
 """
 
-from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 
 from ottla.env.disk import Disk
@@ -17,7 +16,6 @@ from ottla.model.types import Offset, TopicPartition, WallTime
 from ottla.records.batch import ASSIGNED, LOG_OVERHEAD_BYTES, Batch
 from ottla.storage import lookup
 from ottla.storage.config import LogConfig
-from ottla.storage.deletion import Deletion
 from ottla.storage.epochs import LeaderEpochs
 from ottla.storage.files import LEADER_EPOCHS
 from ottla.storage.index import TimestampedOffset
@@ -25,11 +23,12 @@ from ottla.storage.loading import Loaded, Loader, replay
 from ottla.storage.open_files import OpenFiles
 from ottla.storage.producer_snapshot import read_newest_snapshot, write_snapshot
 from ottla.storage.producer_state import Completed, Producers
-from ottla.storage.recovery import Progress
+from ottla.storage.recovery import Progress, complete_transaction
 from ottla.storage.retention import deletable
 from ottla.storage.rolling import must_roll
 from ottla.storage.segment import Segment
-from ottla.storage.syncing import DirectoryToSync, EpochsToWrite, PathToSync, Syncable, sync_all
+from ottla.storage.segments import Segments
+from ottla.storage.syncing import EpochsToWrite, Syncable, sync_all
 from ottla.storage.transaction_index import AbortedTransaction
 
 
@@ -47,23 +46,17 @@ class Log:
         self.config = config
         self.epochs: LeaderEpochs = loaded.epochs
         self.producers: Producers = loaded.producers
-        self.segments: list[Segment] = loaded.segments
-        self.active: Segment = loaded.segments[-1]
-        self.end_offset: Offset = self.active.next_offset
+        self._segments = Segments(open_files, directory, loaded.segments)
+        self.end_offset: Offset = self._segments.active.next_offset
         self.staged_end: Offset = self.end_offset
         self.log_start_offset: Offset = loaded.segments[0].base_offset
         self.recovery_point: Offset = self.end_offset
-        self.size_bytes: int = sum(segment.size for segment in loaded.segments)
-        self._open_files = open_files
         self._disk: Disk = open_files.disk
-        self._deletion = Deletion(open_files.disk, directory)
         self._staged: list[Batch] = []
         self._staged_bytes = 0
         self._completed: list[Completed] = []
-        self._unsynced: list[Syncable] = []
         self._is_closed_cleanly = False  # Nothing to do at close: the files say it all already.
-        for segment in loaded.recovered:
-            self._unsynced.append(PathToSync(self._disk, segment.log_path))
+        self._segments.sync_recovered(loaded.recovered)
 
     @classmethod
     def open(
@@ -104,6 +97,14 @@ class Log:
         log._is_closed_cleanly = clean
         return log
 
+    @property
+    def segments(self) -> list[Segment]:
+        return self._segments.all
+
+    @property
+    def size_bytes(self) -> int:
+        return self._segments.size_bytes
+
     def stage(self, batch: Batch, leader_epoch: int, *, is_client: bool = True) -> Offset:
         """Give the batch its offsets, and hold it for the next `flush`. Its buffer must stay.
 
@@ -117,17 +118,16 @@ class Log:
                 f"{self.topic_partition}, which exceeds the maximum configured segment size of "
                 f"{self.config.segment_bytes}.",
             )
-        has_producer = batch.producer_id >= 0
-        if has_producer:
-            self.producers.check(batch, is_client=is_client)
         offset = self.staged_end
         batch.base_offset = offset
         batch.leader_epoch = leader_epoch
+        if batch.producer_id >= 0:
+            completed = self.producers.accept(batch, is_client=is_client)
+            if completed is not None:
+                self._completed.append(completed)
         ASSIGNED.pack_into(batch.data, 0, offset, size - LOG_OVERHEAD_BYTES, leader_epoch)
         if leader_epoch != self.epochs.latest:
             self.epochs.assign(leader_epoch, offset)
-        if has_producer:
-            self._note_producer(batch)
         self._staged.append(batch)
         self._staged_bytes += size
         self.staged_end = offset + batch.last_offset_delta + 1
@@ -138,7 +138,7 @@ class Log:
         staged = self._staged
         if not staged:
             return
-        active = self.active
+        active = self._segments.active
         try:
             if must_roll(active, self.config, staged, self._staged_bytes, now):
                 self._write_rolling(staged, now)
@@ -151,7 +151,6 @@ class Log:
             self._complete_transactions()
         self.producers.keep()
         self.producers.end_offset = self.end_offset = self.staged_end
-        self.size_bytes += self._staged_bytes
         self._staged = []
         self._staged_bytes = 0
         self._is_closed_cleanly = False
@@ -192,56 +191,19 @@ class Log:
             )
         if offset >= end_offset:
             return None
-        segment = self.active
+        segment = self._segments.active
         if offset >= segment.base_offset:
-            return self._read_segment(segment, offset, bytes_max, end_offset, at_least_one)
-        index = self._segment_index(offset)
-        while index < len(self.segments):
-            segment = self.segments[index]
+            return segment.read(offset, bytes_max, end_offset, at_least_one)
+        for segment in self.segments[self._segments.index_of(offset) :]:
             if segment.base_offset >= end_offset:
                 return None
-            found = self._read_segment(segment, offset, bytes_max, end_offset, at_least_one)
+            found = segment.read(offset, bytes_max, end_offset, at_least_one)
             if found is not None:
                 return found
             if segment.find(offset) is not None:
                 return None  # There is a batch, but it does not fit or may not be seen yet.
-            index += 1  # Compaction left this segment without any batch as late as `offset`.
+            # Compaction left this segment without any batch as late as `offset`.
         return None
-
-    def _read_segment(
-        self,
-        segment: Segment,
-        offset: Offset,
-        bytes_max: int,
-        end_offset: Offset,
-        at_least_one: bool,
-    ) -> FileRange | None:
-        boundaries = segment.boundaries
-        position = boundaries.get(offset, -1)
-        first_bytes = 0
-        if position < 0:
-            found = segment.find(offset)
-            if found is None:
-                return None
-            position, first_bytes = found
-        limit = segment.size
-        if end_offset < segment.next_offset:
-            limit = boundaries.get(end_offset, -1)
-            if limit < 0:
-                end = segment.find(end_offset)
-                limit = segment.size if end is None else end[0]
-        available = limit - position
-        if available <= 0:
-            return None
-        if available > bytes_max:
-            if not first_bytes:
-                found = segment.find(offset)
-                assert found is not None, "the boundary was noted when the batch was written"
-                first_bytes = found[1]
-            if first_bytes > bytes_max and not at_least_one:
-                return None
-            available = min(available, max(bytes_max, first_bytes))
-        return FileRange(segment.open_file(), position, available)
 
     def find_by_timestamp(self, timestamp: int) -> TimestampedOffset | None:
         return lookup.find_by_timestamp(self.segments, timestamp, start=self.log_start_offset)
@@ -261,7 +223,7 @@ class Log:
     def aborted_transactions(self, start: Offset, end: Offset) -> list[AbortedTransaction]:
         """Those with records in [start, end): what a read-committed consumer has to skip."""
         found: list[AbortedTransaction] = []
-        for segment in self.segments[self._segment_index(start) :]:
+        for segment in self.segments[self._segments.index_of(start) :]:
             if segment.transactions().collect(start, end, found):
                 break
         return found
@@ -271,19 +233,20 @@ class Log:
 
         Note `end_offset` first; when all are synced, call `synced_to` with it.
         """
-        work: list[Syncable] = list(self._unsynced)
+        work = self._segments.unsynced
+        self._segments.unsynced = []
         if self.epochs.is_dirty:
             path = f"{self.directory}/{LEADER_EPOCHS}"
             work.append(EpochsToWrite(self._disk, path, self.epochs.entries()))
             self.epochs.is_dirty = False
-        if self.recovery_point < self.end_offset and self.active.file is not None:
-            work.append(self.active.file)
-        self._unsynced = []
+        file = self._segments.active.file
+        if self.recovery_point < self.end_offset and file is not None:
+            work.append(file)
         return work
 
     def sync_also(self, work: Iterable[Syncable]) -> None:
         """Have the next round sync these too: what the log's own files depend on."""
-        self._unsynced += work
+        self._segments.unsynced += work
 
     def synced_to(self, offset: Offset) -> None:
         self.recovery_point = max(self.recovery_point, min(offset, self.end_offset))
@@ -302,27 +265,16 @@ class Log:
         if offset < self.segments[0].base_offset:
             self.start_at(offset)
             return
-        keep = bisect_right(self.segments, offset, key=_base_offset)
-        for segment in reversed(self.segments[keep:]):
-            self._deletion.remove_now(segment)
-        del self.segments[keep:]
-        self._activate_last()
-        self.active.truncate_to(offset)
-        self._end_at(offset)
-        self._deletion.remove_snapshots_past(offset)
+        self._segments.cut(offset)
+        self._segments.deletion.remove_snapshots_past(offset)
         self._disk.sync_directory(self.directory)
+        self._end_at(offset)
         self._reload_producers()
 
     def start_at(self, offset: Offset) -> None:
         """Empty the log; its next record gets `offset`."""
         self._take_back()
-        for segment in reversed(self.segments):
-            self._deletion.remove_now(segment)
-        self._deletion.remove_snapshots_past(-1)
-        segment = self._create_segment(offset, WallTime(self.active.created_ms))
-        self.segments = [segment]
-        self.active = segment
-        self._disk.sync_directory(self.directory)
+        self._segments.restart(offset, self.config, self._segments.active.created_ms)
         self.epochs.clear()
         self.producers.load({}, offset)
         self.log_start_offset = offset
@@ -354,17 +306,15 @@ class Log:
         if count == len(self.segments):
             self.roll(now)  # A log always has a segment to append to.
         for _ in range(count):
-            segment = self.segments.pop(0)
-            self.size_bytes -= segment.size
-            self.log_start_offset = max(self.log_start_offset, self.segments[0].base_offset)
-            self._deletion.rename_away(segment, now + self.config.file_delete_delay_ms)
+            self._segments.drop_oldest(now + self.config.file_delete_delay_ms)
+        self.log_start_offset = max(self.log_start_offset, self.segments[0].base_offset)
         self.epochs.truncate_from_start(self.log_start_offset)
-        self._unsynced.append(DirectoryToSync(self._disk, self.directory))
+        self._segments.sync_directory_later()
         return count
 
     def remove_deleted(self, now: WallTime) -> None:
         """Remove the files whose `file.delete.delay.ms` is over."""
-        self._deletion.remove_due(now)
+        self._segments.deletion.remove_due(now)
 
     def expire_producers(self, now: WallTime) -> None:
         self.producers.expire(now, self.config.producer_id_expiration_ms)
@@ -378,17 +328,15 @@ class Log:
         """Write indexes and producers, sync all: a clean open then scans nothing."""
         assert not self._staged, "what is staged is flushed or refused before"
         if not self._is_closed_cleanly:
-            self._unsynced += self._paths(self.active.write_indexes())
+            self._segments.write_active_indexes()
             self._snapshot_producers(self.end_offset, self.producers.noted)
-            self._unsynced.append(DirectoryToSync(self._disk, self.directory))
         self.sync()
         self._is_closed_cleanly = True
         self.abandon()
 
     def abandon(self) -> None:
         """Let go of all files as they are: the directory failed, or the log is deleted."""
-        for segment in self.segments:
-            segment.forget()
+        self._segments.forget()
 
     def _note_producer(self, batch: Batch) -> None:
         completed = self.producers.note(batch)
@@ -397,67 +345,36 @@ class Log:
 
     def _complete_transactions(self) -> None:
         for completed in self._completed:
-            if completed.is_aborted:
-                stable = self.producers.stable_offset_after(completed)
-                segment = self.segments[self._segment_index(completed.last_offset)]
-                segment.transactions().add(
-                    AbortedTransaction(
-                        completed.producer_id, completed.first_offset, completed.last_offset, stable
-                    )
-                )
-            self.producers.complete(completed)
+            segment = self._segments.holding(completed.last_offset)
+            complete_transaction(segment, completed, self.producers)
         self._completed = []
 
     def _write_rolling(self, staged: Sequence[Batch], now: WallTime) -> None:
         """Write what fits, roll, write on: the snapshot at each roll must not look ahead."""
+        segments = self._segments
         group: list[Batch] = []
+        group_bytes = 0
         noted = 0
         for batch in staged:
             group.append(batch)
-            if must_roll(self.active, self.config, group, sum(b.size for b in group), now):
-                group.pop()
-                if group:
-                    self.active.append(group)
+            group_bytes += batch.size
+            if must_roll(segments.active, self.config, group, group_bytes, now):
+                if len(group) > 1:
+                    segments.active.append(group[:-1])
                 self._roll(now, noted)
-                group = [batch]
+                group, group_bytes = [batch], batch.size
             noted += batch.producer_id >= 0
-        self.active.append(group)
+        segments.active.append(group)
 
     def _roll(self, now: WallTime, noted: int) -> None:
-        sealed = self.active
-        base_offset = sealed.next_offset
-        self._unsynced += self._paths(sealed.write_indexes())
-        self._snapshot_producers(base_offset, noted)
-        segment = self._create_segment(base_offset, now)
-        assert sealed.file is not None, "the active segment has its file"
-        self._unsynced.append(sealed.file)
-        self._unsynced.append(DirectoryToSync(self._disk, self.directory))
-        sealed.seal()
-        self.segments.append(segment)
-        self.active = segment
-
-    def _create_segment(self, base_offset: Offset, now: WallTime) -> Segment:
-        segment = Segment(
-            self._open_files,
-            self.directory,
-            base_offset,
-            created_ms=now,
-            index_interval_bytes=self.config.index_interval_bytes,
-        )
-        file = self._disk.open(segment.log_path, create=True)
-        if file.size:
-            file.truncate(0)  # A segment that was begun and taken back.
-        segment.activate(file)
-        segment.reset()
-        return segment
+        self._snapshot_producers(self._segments.active.next_offset, noted)
+        self._segments.roll(self.config, now)
 
     def _snapshot_producers(self, offset: Offset, noted: int) -> None:
-        producers = self.producers.as_of(noted)
-        path = write_snapshot(self._disk, self.directory, offset, producers)
-        self._unsynced.append(PathToSync(self._disk, path))
-
-    def _paths(self, paths: Iterable[str]) -> list[Syncable]:
-        return [PathToSync(self._disk, path) for path in paths]
+        if offset > self.segments[0].base_offset:
+            producers = self.producers.as_of(noted)
+            path = write_snapshot(self._disk, self.directory, offset, producers)
+            self._segments.sync_later(path)
 
     def _take_back(self) -> None:
         """Undo what was staged: offsets, producers, epochs, and whatever reached the files."""
@@ -469,30 +386,12 @@ class Log:
         self.staged_end = self.end_offset
         self.producers.take_back()
         self.epochs.truncate_from_end(self.end_offset)
-        while self.active.base_offset > self.end_offset or (
-            len(self.segments) > 1 and self.active.base_offset == self.end_offset
-        ):
-            self._deletion.remove_now(self.segments.pop())
-            self._activate_last()
-        if self.active.next_offset > self.end_offset:
-            self.active.truncate_to(self.end_offset)
-        file = self.active.file
-        assert file is not None, "the active segment has its file"
-        if file.size > self.active.size:
-            file.truncate(self.active.size)
-
-    def _activate_last(self) -> None:
-        segment = self.segments[-1]
-        if segment.file is None:
-            indexes = segment.open_indexes()
-            segment.activate(self._disk.open(segment.log_path), indexes)
-        self.active = segment
+        self._segments.cut(self.end_offset)
 
     def _end_at(self, offset: Offset) -> None:
-        self.end_offset = self.staged_end = self.active.next_offset = offset
+        self.end_offset = self.staged_end = self._segments.active.next_offset = offset
         self.log_start_offset = min(self.log_start_offset, offset)
         self.recovery_point = min(self.recovery_point, offset)
-        self.size_bytes = sum(segment.size for segment in self.segments)
         self.epochs.truncate_from_end(offset)
         self._is_closed_cleanly = False
 
@@ -500,13 +399,6 @@ class Log:
         snapshot = read_newest_snapshot(self._disk, self.directory, self.end_offset)
         start, producers = snapshot if snapshot is not None else (self.log_start_offset, {})
         self.producers.load(producers, start)
-        for segment in self.segments[self._segment_index(start) :]:
+        for segment in self.segments[self._segments.index_of(start) :]:
             replay(self.producers, segment, start=start, end=self.end_offset)
         self.producers.end_offset = self.end_offset
-
-    def _segment_index(self, offset: Offset) -> int:
-        return max(0, bisect_right(self.segments, offset, key=_base_offset) - 1)
-
-
-def _base_offset(segment: Segment) -> Offset:
-    return segment.base_offset

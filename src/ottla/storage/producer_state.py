@@ -5,6 +5,7 @@ again is a duplicate, an older epoch is refused, and a producer that nobody reme
 anywhere. Entries are immutable, so that a failed write is taken back by putting the old ones back.
 """
 
+from dataclasses import dataclass
 from struct import Struct, error
 from typing import Final, NamedTuple
 
@@ -18,6 +19,7 @@ MARKER_BYTES_MAX: Final = 64 * 1024
 
 _CONTROL_KEY: Final = Struct(">hh")
 _MARKER: Final = Struct(">hi")  # Version and coordinator epoch.
+_MARKED: Final = CONTROL | TRANSACTIONAL
 _ABORT: Final = 0
 _COMMIT: Final = 1
 
@@ -31,7 +33,8 @@ class Duplicate(Exception):
         self.log_append_time = log_append_time
 
 
-class Appended(NamedTuple):
+@dataclass(slots=True)
+class Appended:
     """One batch of a producer, as far as a duplicate of it must be recognised."""
 
     last_sequence: int
@@ -48,7 +51,10 @@ class Appended(NamedTuple):
         return self.last_offset - self.offset_delta
 
 
-class Producer(NamedTuple):
+@dataclass(slots=True)
+class Producer:
+    """Never changed once made. A plain class: a NamedTuple takes twice as long to make."""
+
     epoch: int = -1
     coordinator_epoch: int = -1
     last_timestamp: int = -1
@@ -81,6 +87,39 @@ class Producers:
         self._completed: dict[Offset, Offset] = {}  # First offset to marker, until replicated.
         self._undo: list[tuple[int, Producer | None]] = []
         self.end_offset: Offset = 0  # The state is that of the log up to here.
+
+    def accept(self, batch: Batch, *, is_client: bool) -> Completed | None:
+        """`check`, then `note`; in one step for the batch that follows its producer's last."""
+        producer = self.by_id.get(batch.producer_id)
+        if (
+            producer is not None
+            and producer.epoch == batch.producer_epoch
+            and producer.batches
+            and producer.batches[-1].last_sequence + 1 == batch.base_sequence
+            and producer.transaction_start < 0
+            and not batch.attributes & _MARKED
+        ):
+            sequence = batch.base_sequence + batch.last_offset_delta
+            if sequence <= SEQUENCE_MAX:
+                self._note_next(batch, producer, sequence)
+                return None
+        self.check(batch, is_client=is_client)
+        return self.note(batch)
+
+    def _note_next(self, batch: Batch, producer: Producer, last_sequence: int) -> None:
+        delta = batch.last_offset_delta
+        timestamp = batch.max_timestamp
+        appended = Appended(last_sequence, batch.base_offset + delta, delta, timestamp)
+        batches = producer.batches
+        producer_id = batch.producer_id
+        self._undo.append((producer_id, producer))
+        self.by_id[producer_id] = Producer(
+            producer.epoch,
+            producer.coordinator_epoch,
+            timestamp,
+            -1,
+            (*batches[1:], appended) if len(batches) == BATCHES_KEPT else (*batches, appended),
+        )
 
     def check(self, batch: Batch, *, is_client: bool) -> None:
         """Refuse a batch that cannot come next from its producer; raise Duplicate for one we have.

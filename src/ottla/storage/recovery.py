@@ -14,7 +14,7 @@ from ottla.model.types import Offset
 from ottla.records.batch import HEADER, HEADER_BYTES, LOG_OVERHEAD_BYTES, MAGIC, Batch
 from ottla.storage.epochs import LeaderEpochs
 from ottla.storage.index import RELATIVE_OFFSET_MAX
-from ottla.storage.producer_state import Producers
+from ottla.storage.producer_state import Completed, Producers
 from ottla.storage.segment import SCAN_BYTES, Segment, scan
 from ottla.storage.transaction_index import AbortedTransaction
 
@@ -64,19 +64,21 @@ def note_producer(segment: Segment, batch: Batch, producers: Producers) -> None:
     if batch.producer_id >= 0:
         completed = producers.note(batch)
         if completed is not None:
-            if completed.is_aborted:
-                stable = producers.stable_offset_after(completed)
-                segment.transactions().add(
-                    AbortedTransaction(
-                        completed.producer_id,
-                        completed.first_offset,
-                        completed.last_offset,
-                        stable,
-                    )
-                )
-            producers.complete(completed)
+            complete_transaction(segment, completed, producers)
         producers.keep()
     producers.end_offset = batch.next_offset
+
+
+def complete_transaction(segment: Segment, completed: Completed, producers: Producers) -> None:
+    """The marker, which lies in `segment`, is in the log; an aborted one goes into its index."""
+    if completed.is_aborted:
+        stable = producers.stable_offset_after(completed)
+        segment.transactions().add(
+            AbortedTransaction(
+                completed.producer_id, completed.first_offset, completed.last_offset, stable
+            )
+        )
+    producers.complete(completed)
 
 
 def _follows(batch: Batch, segment: Segment) -> bool:

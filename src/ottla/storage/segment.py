@@ -11,6 +11,7 @@ from struct import Struct
 from typing import Final
 
 from ottla.env.disk import Buffer, File
+from ottla.env.files import FileRange
 from ottla.model.errors import Damaged
 from ottla.model.types import Millis, Offset
 from ottla.records.batch import HEADER_BYTES, LOG_OVERHEAD_BYTES, MAGIC, NO_TIMESTAMP, Batch
@@ -211,6 +212,38 @@ class Segment:
                 raise Damaged(self.log_path, position, "a record batch was cut off")
             position += at
         return None
+
+    def read(
+        self, offset: Offset, bytes_max: int, end_offset: Offset, at_least_one: bool
+    ) -> FileRange | None:
+        """As `Log.read`, for the part of it that is in this segment."""
+        boundaries = self.boundaries
+        position = boundaries.get(offset, -1)
+        first_bytes = 0
+        if position < 0:
+            found = self.find(offset)
+            if found is None:
+                return None
+            position, first_bytes = found
+        limit = self.size
+        if end_offset < self.next_offset:
+            limit = boundaries.get(end_offset, -1)
+            if limit < 0:
+                end = self.find(end_offset)
+                limit = self.size if end is None else end[0]
+        available = limit - position
+        if available > bytes_max:
+            if not first_bytes:
+                found = self.find(offset)
+                assert found is not None, "the boundary was noted when the batch was written"
+                first_bytes = found[1]
+            if first_bytes > bytes_max and not at_least_one:
+                return None
+            available = min(available, max(bytes_max, first_bytes))
+        if available <= 0:
+            return None
+        file = self.file
+        return FileRange(file if file is not None else self.open_file(), position, available)
 
     def batches(self, position: int = 0) -> Iterator[tuple[int, Batch]]:
         """Every whole batch from `position` on, with its place; stops where none starts."""

@@ -1,0 +1,128 @@
+"""The segments of one log, in order: the last is active, and all others are sealed.
+
+Whole segments come and go here; which offsets and producers that means is `Log`'s affair.
+"""
+
+from bisect import bisect_right
+
+from ottla.env.disk import Disk
+from ottla.model.types import Millis, Offset
+from ottla.storage.config import LogConfig
+from ottla.storage.deletion import Deletion
+from ottla.storage.files import INDEXES
+from ottla.storage.open_files import OpenFiles
+from ottla.storage.segment import Segment
+from ottla.storage.syncing import DirectoryToSync, PathToSync, Syncable
+
+
+class Segments:
+    def __init__(self, open_files: OpenFiles, directory: str, segments: list[Segment]) -> None:
+        self.all = segments
+        self.active = segments[-1]
+        self.unsynced: list[Syncable] = []  # What the next round of syncing has to include.
+        self.deletion = Deletion(open_files.disk, directory)
+        self._open_files = open_files
+        self._disk: Disk = open_files.disk
+        self._directory = directory
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(segment.size for segment in self.all)
+
+    def index_of(self, offset: Offset) -> int:
+        """Which segment would hold `offset`: the last that does not begin after it."""
+        return max(0, bisect_right(self.all, offset, key=_base_offset) - 1)
+
+    def holding(self, offset: Offset) -> Segment:
+        return self.all[self.index_of(offset)]
+
+    def sync_recovered(self, segments: list[Segment]) -> None:
+        """A recovery rewrote their indexes, and perhaps read what never reached the disk."""
+        for segment in segments:
+            for path in (segment.log_path, *map(segment.path, INDEXES)):
+                self.unsynced.append(PathToSync(self._disk, path))
+        if segments:
+            self.sync_directory_later()
+
+    def sync_directory_later(self) -> None:
+        self.unsynced.append(DirectoryToSync(self._disk, self._directory))
+
+    def sync_later(self, path: str) -> None:
+        self.unsynced.append(PathToSync(self._disk, path))
+
+    def write_active_indexes(self) -> None:
+        for path in self.active.write_indexes():
+            self.sync_later(path)
+        self.sync_directory_later()
+
+    def roll(self, config: LogConfig, now: Millis) -> None:
+        """Seal the active segment and begin the next. An OSError on the way changes nothing."""
+        sealed = self.active
+        written = sealed.write_indexes()
+        segment = self._create(sealed.next_offset, config, now)
+        for path in written:
+            self.sync_later(path)
+        assert sealed.file is not None, "the active segment has its file"
+        self.unsynced.append(sealed.file)
+        self.sync_directory_later()
+        sealed.seal()
+        self.all.append(segment)
+        self.active = segment
+
+    def cut(self, offset: Offset) -> None:
+        """Remove what lies at or past `offset`; the segment that then is last becomes active."""
+        while len(self.all) > 1 and self.active.base_offset >= offset:
+            self.deletion.remove_now(self.all.pop())
+            self._activate_last()
+        if self.active.next_offset > offset:
+            self.active.truncate_to(offset)
+        file = self.active.file
+        assert file is not None, "the active segment has its file"
+        if file.size > self.active.size:
+            file.truncate(self.active.size)  # Part of a write that failed.
+
+    def restart(self, offset: Offset, config: LogConfig, now: Millis) -> None:
+        """Remove all, and begin one at `offset`."""
+        for segment in reversed(self.all):
+            self.deletion.remove_now(segment)
+        self.deletion.remove_snapshots_past(-1)
+        self.active = self._create(offset, config, now)
+        self.all[:] = [self.active]
+        self._disk.sync_directory(self._directory)
+
+    def drop_oldest(self, due_ms: Millis) -> Segment:
+        """Rename the oldest away; it is removed at `due_ms`."""
+        assert len(self.all) > 1, "a log always has a segment to append to"
+        segment = self.all.pop(0)
+        self.deletion.rename_away(segment, due_ms)
+        return segment
+
+    def forget(self) -> None:
+        for segment in self.all:
+            segment.forget()
+
+    def _create(self, base_offset: Offset, config: LogConfig, now: Millis) -> Segment:
+        segment = Segment(
+            self._open_files,
+            self._directory,
+            base_offset,
+            created_ms=now,
+            index_interval_bytes=config.index_interval_bytes,
+        )
+        file = self._disk.open(segment.log_path, create=True)
+        if file.size:
+            file.truncate(0)  # A segment that was begun and taken back.
+        segment.activate(file)
+        segment.reset()
+        return segment
+
+    def _activate_last(self) -> None:
+        segment = self.all[-1]
+        if segment.file is None:
+            indexes = segment.open_indexes()
+            segment.activate(self._disk.open(segment.log_path), indexes)
+        self.active = segment
+
+
+def _base_offset(segment: Segment) -> Offset:
+    return segment.base_offset
