@@ -25,6 +25,7 @@ from ottla.metadata.features import (
     METADATA_VERSIONS,
     kept_but_not_served,
 )
+from ottla.metadata.ids import new_uuid
 from ottla.metadata.image import ClusterImage, InconsistentRecord
 from ottla.metadata.snapshot import records_of
 from ottla.model.errors import Damaged, ErrorCode, Refusal
@@ -74,10 +75,11 @@ class QuorumDriver:
         self._host: MachineHost[object, MetadataRecord, Any]
         self._next_offset: Offset = 0
         self._pending: list[_Pending] = []
+        self._committing: asyncio.Future[None] | None = None
         self._work = asyncio.Event()
         self._is_stopping = False
 
-    def load(self) -> None:
+    def open(self) -> None:
         """Read the newest snapshot and the log after it. Blocks; Damaged says what is wrong."""
         try:
             for offset, record in self.log.load():
@@ -148,14 +150,29 @@ class QuorumDriver:
             await self.snapshot_if_due()
 
     async def settle(self) -> None:
-        """Commit what is decided so far: the work of `run`, and of a start before `run`."""
-        while self._pending:
-            await self._commit()
+        """Commit what is decided so far: the work of `run`, and of a start before `run`.
+
+        A commit that has begun goes on even if whoever waits for it is cancelled: between the
+        file and the image there is no half.
+        """
+        while self._pending or self._committing is not None:
+            if self._committing is None:
+                self._committing = asyncio.ensure_future(self._commit())
+            committing = self._committing
+            try:
+                await asyncio.shield(committing)
+            finally:
+                if committing.done():
+                    self._committing = None
 
     def stop(self) -> None:
         """`run` ends after what is pending."""
         self._is_stopping = True
         self._work.set()
+
+    def close(self) -> None:
+        """After `settle`, when nobody asks any more."""
+        self.log.close()
 
     async def snapshot_if_due(self) -> None:
         """Also for whoever keeps house: a snapshot may be due by time alone."""
@@ -259,13 +276,3 @@ class QuorumDriver:
         if unserved:
             named = ", ".join(f"{name} {level}" for name, level in sorted(unserved.items()))
             logger.warning("kept in the metadata log, but not served by this Ottla yet: %s", named)
-
-
-def new_uuid(random_bytes: Callable[[int], bytes]) -> Uuid:
-    """A random id of version 4, as Kafka draws them: none that begins with a dash as text."""
-    while True:
-        drawn = bytearray(random_bytes(16))
-        drawn[6] = drawn[6] & 0x0F | 0x40
-        drawn[8] = drawn[8] & 0x3F | 0x80
-        if drawn[0] >> 2 != 62:  # The base64 digit that reads "-".
-            return bytes(drawn)

@@ -69,8 +69,8 @@ class Endpoint(NamedTuple):
 
 
 class VersionRange(NamedTuple):
-    low: int
-    high: int
+    min_version: int
+    max_version: int
 
 
 @dataclass(frozen=True, slots=True)
