@@ -32,7 +32,7 @@ from ottla.model.types import NodeId, Uuid, WallTime
 from ottla.protocol.metadata_records import FeatureLevelRecord, MetadataRecord
 from ottla.quorum.voters import Address, Voter, Voters
 from ottla.storage.checkpoint import MetaProperties, replace_file
-from ottla.storage.directory import META_PROPERTIES, is_unused, read_meta
+from ottla.storage.identity import META_PROPERTIES, is_unused, read_meta
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Format:
 def format_directories(
     disk: Disk, wanted: Format, now: WallTime, random_bytes: Callable[[int], bytes]
 ) -> list[str]:
-    """Format what is empty; what was done, a line each. FormatRefused says why not, in a sentence."""
+    """Format what is empty, and say what was done, a line each. FormatRefused says why not."""
     levels = _feature_levels(wanted)
     todo = _directories_to_format(disk, wanted)
     if not todo:
@@ -86,7 +86,7 @@ def may_format_unasked(disk: Disk, directories: Sequence[str], voters: Sequence[
 
 
 def _feature_levels(wanted: Format) -> dict[str, int]:
-    level: int | None = METADATA_VERSION_MAX
+    levels = {METADATA_VERSION: METADATA_VERSION_MAX}
     if wanted.release_version is not None:
         level = version_named(wanted.release_version)
         if level is None:
@@ -95,7 +95,7 @@ def _feature_levels(wanted: Format) -> dict[str, int]:
                 f"Unknown metadata.version '{wanted.release_version}'. "
                 f"Supported metadata.version are: {known}"
             )
-    levels = {METADATA_VERSION: level}
+        levels[METADATA_VERSION] = level
     for name, asked in wanted.features.items():
         _check_feature(name, asked, wanted)
         if name != KRAFT_VERSION and asked:
