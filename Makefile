@@ -9,7 +9,7 @@ export PYTHONHASHSEED ?= 0
 PYTEST := $(BIN)/python -m pytest -q
 
 .DEFAULT_GOAL := help
-.PHONY: help install up test lint types unit crash fuzz conformance simulation bench jars lock coverage clean
+.PHONY: help install up test lint types unit crash fuzz conformance simulation bench jars lock coverage docs clean
 # One after the other: each target already uses the whole machine.
 .NOTPARALLEL:
 
@@ -76,6 +76,9 @@ lock: ## Write requirements/test.txt anew from requirements/test.in.
 
 coverage: $(VENV)/.tested ## Unit tests with branch coverage.
 	$(BIN)/coverage run -m pytest -q tests/unit && $(BIN)/coverage combine -q && $(BIN)/coverage report
+
+docs: $(VENV)/.installed ## Write docs/reference/settings.md from the definitions.
+	$(BIN)/python docs/settings_page.py
 
 clean: ## Remove the environment and every cache; keeps ./data.
 	rm -rf $(VENV) build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

@@ -1,7 +1,7 @@
 """Reads Java's .properties text, which Kafka's server.properties is written in.
 
 Comments start with # or !; a key ends at the first unescaped =, : or blank; a line that ends in
-an odd number of backslashes goes on in the next; backslashes escape t, n, r, f, uXXXX and any
+an odd number of backslashes goes on in the next; backslashes escape t, n, r, f, u0000 and any
 other character. Of a key that comes twice, the last value counts, as in Java.
 """
 

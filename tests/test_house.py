@@ -1,0 +1,180 @@
+"""The house rules that no linter knows. A rule is changed here, never bent elsewhere."""
+
+import ast
+import re
+import runpy
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ottla.broker.dispatch import SERVED
+from ottla.broker.topic_config import TopicConfig
+from ottla.metadata.configs.catalogue import BROKER_CONFIGS, TOPIC_CONFIGS, TOPIC_SYNONYMS
+from ottla.metadata.configs.definition import Service
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCE = ROOT / "src" / "ottla"
+UNIT = ROOT / "tests" / "unit"
+
+FILE_LINES_MAX = 400
+FUNCTION_LINES_MAX = 50
+
+# Modules without a unit test of their own, and what tests them instead.
+TESTED_ELSEWHERE = {
+    "protocol/messages/*.py": "tests/unit/protocol/test_messages.py takes them all",
+    "metadata/configs/*.py": "tests/unit/metadata/configs/test_catalogue.py takes every table",
+}
+
+# Served settings that another attribute of Settings stands for, or that are only checked.
+RESOLVED_BY_SETTINGS = {
+    "broker.id",
+    "controller.quorum.bootstrap.servers",
+    "inter.broker.listener.name",
+    "listener.security.protocol.map",
+    "log.dir",
+    "log.flush.scheduler.interval.ms",
+    "log.retention.hours",
+    "log.retention.minutes",
+    "log.roll.hours",
+    "log.roll.jitter.hours",
+    "process.roles",
+    "security.inter.broker.protocol",
+}
+
+
+def modules() -> list[Path]:
+    return sorted(path for path in SOURCE.rglob("*.py") if path.name != "__init__.py")
+
+
+def relative(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def project_files() -> list[Path]:
+    """Every text file that belongs to the project."""
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    names = listed.stdout.splitlines()
+    if listed.returncode or not names:  # An unpacked archive has no repository.
+        names = [relative(path) for path in (*SOURCE.rglob("*.py"), *UNIT.rglob("*.py"))]
+    suffixes = {".py", ".md", ".toml", ".txt", ".in", ".yaml", ".yml", ".java", ".xml", ".c", ""}
+    paths = [ROOT / name for name in names]
+    return [path for path in paths if path.suffix in suffixes and path.is_file()]
+
+
+def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+
+
+def _body_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Without the signature: a command's options and their help are a table, not code."""
+    body = function.body[1:] if ast.get_docstring(function) else function.body
+    return (function.end_lineno or 0) - body[0].lineno + 1 if body else 0
+
+
+def test_no_module_is_too_long() -> None:
+    long = [relative(p) for p in modules() if len(p.read_text().splitlines()) > FILE_LINES_MAX]
+    assert not long, f"split by subject: {long}"
+
+
+def test_no_function_is_too_long() -> None:
+    long = [
+        f"{relative(path)}:{function.lineno} {function.name}"
+        for path in modules()
+        for function in functions(ast.parse(path.read_text()))
+        if _body_lines(function) > FUNCTION_LINES_MAX
+    ]
+    assert not long, f"take steps out of: {long}"
+
+
+def test_every_module_says_what_it_is() -> None:
+    silent = [
+        relative(path)
+        for path in SOURCE.rglob("*.py")
+        if path.read_text().strip() and ast.get_docstring(ast.parse(path.read_text())) is None
+    ]
+    assert not silent, f"begin with a sentence: {silent}"
+
+
+def test_every_module_has_its_unit_test() -> None:
+    missing = []
+    for path in modules():
+        module = path.relative_to(SOURCE)
+        test = UNIT / module.parent / f"test_{module.name}"
+        if not test.exists() and not any(module.match(pattern) for pattern in TESTED_ELSEWHERE):
+            missing.append(relative(test))
+    assert not missing, f"write these, or say in TESTED_ELSEWHERE why not: {missing}"
+
+
+def test_every_unit_test_has_its_module() -> None:
+    stray = []
+    for path in UNIT.rglob("test_*.py"):
+        module = path.relative_to(UNIT)
+        subject = SOURCE / module.parent / module.name.removeprefix("test_")
+        if not subject.exists() and not subject.with_suffix("").is_dir():
+            stray.append(relative(path))
+    assert not stray, f"mirror the source: {stray}"
+
+
+def test_nothing_bears_a_name_that_says_nothing() -> None:
+    vague = {"utils.py", "helpers.py", "common.py", "manager.py", "misc.py"}
+    assert not [relative(path) for path in modules() if path.name in vague]
+
+
+def test_every_handler_is_in_the_api_table() -> None:
+    handlers = {path.stem for path in (SOURCE / "broker" / "handlers").glob("[!_]*.py")}
+    assert handlers == {served.module for served in SERVED.values()}
+
+
+def test_the_page_of_settings_is_what_the_definitions_say() -> None:
+    written = runpy.run_path(str(ROOT / "docs" / "settings_page.py"))["page"]()
+    page = (ROOT / "docs" / "reference" / "settings.md").read_text()
+    assert page == written, "run: python docs/settings_page.py"
+    shown = [n for n, d in BROKER_CONFIGS.items() if not d.is_internal] + list(TOPIC_CONFIGS)
+    assert not [name for name in shown if f"`{name}`" not in page]
+
+
+def test_every_served_setting_is_served_by_someone() -> None:
+    aside = {SOURCE / "broker" / "settings.py", SOURCE / "broker" / "listeners.py"}
+    code = "\n".join(path.read_text() for path in modules() if path not in aside)
+    words = set(re.findall(r"\w+", code))
+    behind_topics = {
+        broker_name
+        for name, broker_name in TOPIC_SYNONYMS.items()
+        if name.replace(".", "_") in TopicConfig.__slots__
+    }
+    idle = [
+        name
+        for name, definition in BROKER_CONFIGS.items()
+        if definition.service is Service.SERVED
+        and name.replace(".", "_") not in words
+        and name not in RESOLVED_BY_SETTINGS | behind_topics
+    ]
+    assert not idle, f"nothing reads these, so they are not served: {idle}"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "why"),
+    [
+        (r"(?<![\w.~])/(?:home|root|Users|work)/\w", "a path of somebody's machine"),
+        (r"\b(?:TO" + r"DO|FIX" + r"ME|X" + r"XX)\b", "work left undone"),
+        (r"^(?:<{7}|>{7}) ", "a merge left undone"),
+    ],
+)
+def test_no_file_holds(pattern: str, why: str) -> None:
+    found = [
+        f"{relative(path)}:{number}"
+        for path in project_files()
+        for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1)
+        if re.search(pattern, line)
+    ]
+    assert not found, f"{why}: {found}"
