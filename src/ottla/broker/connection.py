@@ -122,7 +122,7 @@ class Connection:
                 for piece in pieces:
                     if type(piece) is bytes:
                         self._queued_bytes += len(piece)
-                self._channel.send(pieces)  # type: ignore[arg-type]
+                self._channel.send(pieces)
         if self._is_muted and not self._is_congested():
             self._unmute()
 
@@ -190,7 +190,7 @@ class Connection:
             self._memory.when_free(self._memory_is_free)
             return
         self._filled = len(beginning)
-        large[: self._filled] = beginning  # type: ignore[assignment]
+        large[: self._filled] = beginning
         self._large, self._large_size = large, size
 
     def _serve_large(self, large: mmap) -> None:

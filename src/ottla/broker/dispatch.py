@@ -57,6 +57,23 @@ SERVED: Final[dict[int, Served]] = {
 }
 
 
+# What a KRaft controller's own listener offers: the same decisions, without a broker between.
+CONTROLLER_SERVED: Final[dict[int, Served]] = {
+    key: SERVED[key]
+    for key in (
+        ApiKey.API_VERSIONS,
+        ApiKey.CREATE_TOPICS,
+        ApiKey.DELETE_TOPICS,
+        ApiKey.CREATE_PARTITIONS,
+        ApiKey.ALTER_CONFIGS,
+        ApiKey.INCREMENTAL_ALTER_CONFIGS,
+        ApiKey.DESCRIBE_CONFIGS,
+        ApiKey.DESCRIBE_CLUSTER,
+        ApiKey.DESCRIBE_QUORUM,
+    )
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Context:
     """Who asks: what a coroutine handler may know of the request beside its body."""
@@ -118,7 +135,7 @@ class Dispatcher:
                 client_id = str(frame[position : position + length], "utf-8")
                 position += length
             if version not in entry.versions and api_key != ApiKey.API_VERSIONS:
-                raise ProtocolError(f"{_name(api_key)} version {version} is not served")
+                raise ProtocolError(f"{_name(api_key)} version {version} is not served here")
             if version >= entry.flexible_since:
                 count = frame[position]  # Tagged fields of the header: nobody sends any.
                 position += 1
@@ -131,12 +148,15 @@ class Dispatcher:
                 return
             self._serve_decoded(entry, api_key, frame[position:end], reply)
         except (ProtocolError, struct_error, IndexError, UnicodeDecodeError) as error:
+            broker.metrics.protocol_errors += 1
             logger.warning("closing the connection from %s: %s", connection.remote, error)
             connection.close()
 
     def _serve_decoded(self, entry: Entry, api_key: int, body: memoryview, reply: Reply) -> None:
         if reply.version not in entry.versions:
-            request = None  # Only ApiVersions comes here, and it answers what it would understand.
+            request: Any = (
+                None  # Only ApiVersions comes here, and it answers what it would understand.
+            )
         else:
             request, _ = decode_from(entry.request, body, 0, reply.version)
         broker = self._broker
@@ -170,6 +190,7 @@ class Dispatcher:
         if isinstance(error, Refusal):
             code, message = error.code, error.message
         else:
+            self._broker.metrics.server_errors += 1
             logger.error("%s failed", _name(api_key), exc_info=error)
         from ottla.broker.error_responses import error_response
 
@@ -179,7 +200,7 @@ class Dispatcher:
     def _load(self, api_key: int) -> Entry:
         served = self.served.get(api_key)
         if served is None:
-            raise ProtocolError(f"{_name(api_key)} is not served")
+            raise ProtocolError(f"{_name(api_key)} is not served here")
         module = import_module(f"ottla.broker.handlers.{served.module}")
         handler = module.handle
         request = handler.request_class
@@ -213,4 +234,3 @@ def _name(api_key: int) -> str:
         return ApiKey(api_key).name
     except ValueError:
         return f"api key {api_key}"
-

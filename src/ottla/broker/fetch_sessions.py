@@ -5,7 +5,7 @@ end, so that none starves behind a busy one. The number of sessions is bounded; 
 not used for the longest time makes room, once it has been idle for long enough.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Final
 
 from ottla.model.errors import ErrorCode, Refusal
@@ -94,7 +94,7 @@ class FetchSessions:
 
     def open(
         self, request: wire.Request, uses_ids: bool, now: Monotonic
-    ) -> tuple[FetchSession | None, Iterable[Wanted], bool]:
+    ) -> tuple[FetchSession, list[Wanted], bool]:
         """The session of a request, what it fetches, and whether the answer names all of it."""
         if request.session_epoch in (FULL_AND_NONE, FULL_AND_NEW):
             self._sessions.pop(request.session_id, None)

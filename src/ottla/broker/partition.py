@@ -13,7 +13,8 @@ from ottla.model.errors import ErrorCode, Refusal
 from ottla.model.types import Offset, TopicPartition, Uuid, WallTime
 from ottla.records.admission import AdmissionPolicy
 from ottla.records.batch import Batch
-from ottla.storage.log import Duplicate, Log
+from ottla.storage.log import Log
+from ottla.storage.producer_state import Duplicate
 
 if TYPE_CHECKING:
     from ottla.broker.partitions import Partitions
@@ -55,20 +56,26 @@ class Partition:
         topic_id: Uuid,
         log: Log,
         policy: AdmissionPolicy,
-        leader_epoch: int,
+        is_synced_before_reply: bool,
         registry: "Partitions",
     ) -> None:
         self.name = name
         self.topic_id = topic_id
         self.log = log
         self.policy = policy
-        self.is_synced_before_reply = log.config.flush_interval_messages == 1
-        self.leader_epoch = leader_epoch
+        self.is_synced_before_reply = is_synced_before_reply
+        self.leader_epoch = -1
         self.high_watermark: Offset = log.end_offset  # Alone in its ISR: all it holds is committed.
         self.watching: dict[Watching, None] = {}
         self._registry = registry
         self._staged: list[tuple[Appending, Offset]] = []
         self._waiting: deque[tuple[Appending, Offset]] = deque()
+
+    def lead(self, leader_epoch: int) -> None:
+        """Lead from here on in this epoch, which begins where the log ends."""
+        if leader_epoch > self.leader_epoch:
+            self.leader_epoch = leader_epoch
+            self.log.epochs.assign(leader_epoch, self.log.end_offset)
 
     def append(self, batch: Batch, appending: Appending) -> tuple[Offset, WallTime]:
         """Stage a batch; `appending` hears of its end. Returns its offset and append time."""
@@ -96,7 +103,7 @@ class Partition:
             return
         if self.is_synced_before_reply:
             self._waiting.extend(staged)
-            self._registry.sync_soon(self)
+            self._registry.sync.soon(self)
             return
         self.high_watermark = self.log.end_offset
         for appending, _ in staged:

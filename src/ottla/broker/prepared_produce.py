@@ -136,7 +136,7 @@ class PreparedProduces:
             size, start = read_uvarint(frame, start)
             size -= 1
             closing = 3  # The tags of partition, topic and request: none of them.
-            if end - start - size != closing or frame[end - 3 : end] != b"\x00\x00\x00":
+            if end - start - size != closing or bytes(frame[end - 3 : end]) != b"\x00\x00\x00":
                 return False
         else:
             size = _INT32.unpack_from(frame, start)[0]

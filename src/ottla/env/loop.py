@@ -27,9 +27,7 @@ class DispatchingSelector(selectors.DefaultSelector):
         self.after_dispatch: Callable[[], None] = _nothing
         self.is_dispatching = False
 
-    def select(
-        self, timeout: float | None = None
-    ) -> list[tuple[selectors.SelectorKey, int]]:
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         others = []
         events = super().select(timeout)
         self.is_dispatching = True

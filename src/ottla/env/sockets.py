@@ -63,9 +63,7 @@ class SocketNetwork:
             raise
         return SocketListener(self, listener, accept)
 
-    async def connect(
-        self, host: str, port: int, accept: Callable[[Channel], Peer]
-    ) -> Channel:
+    async def connect(self, host: str, port: int, accept: Callable[[Channel], Peer]) -> Channel:
         resolved = await self._loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         failure: OSError | None = None
         for family, kind, protocol, _, address in resolved:
@@ -254,9 +252,11 @@ class SocketChannel:
                 break
         sent = left = self._socket.sendmsg(buffers, [], flags)  # type: ignore[union-attr,arg-type]
         while left:
-            size = len(pieces[0])  # type: ignore[arg-type]
+            head = pieces[0]
+            assert type(head) is not FileRange, "only buffers were sent"
+            size = len(head)
             if size > left:
-                pieces[0] = memoryview(pieces[0])[left:]  # type: ignore[arg-type]
+                pieces[0] = memoryview(head)[left:]
                 break
             left -= size
             pieces.popleft()
@@ -272,10 +272,11 @@ class SocketChannel:
             return 0
         self._skip_probe = False
         if size <= RANGE_COPIED_BYTES_MAX or not HAS_SENDFILE:
-            self._pieces[0] = file.read(position, min(size, READ_AHEAD_BYTES))
-            rest = size - len(self._pieces[0])
-            if rest:
-                self._pieces.insert(1, FileRange(file, position + len(self._pieces[0]), rest))
+            data = file.read(position, min(size, READ_AHEAD_BYTES))
+            self._pieces[0] = data
+            if len(data) < size:
+                rest = FileRange(file, position + len(data), size - len(data))
+                self._pieces.insert(1, rest)
             return self._send_buffers()
         sent = os.sendfile(
             self._socket.fileno(),  # type: ignore[union-attr]

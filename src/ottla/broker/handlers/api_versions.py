@@ -8,7 +8,7 @@ import re
 from typing import Final
 
 from ottla.broker.connection import Reply
-from ottla.broker.dispatch import SERVED, handles, send
+from ottla.broker.dispatch import SERVED, Served, handles, send
 from ottla.broker.server import Broker
 from ottla.metadata.features import SUPPORTED
 from ottla.model.errors import ErrorCode
@@ -34,14 +34,15 @@ def handle(request: wire.Request | None, reply: Reply, broker: Broker) -> None:
             send(reply, wire.Response(error_code=ErrorCode.INVALID_REQUEST))
             return
         reply.connection.software = " ".join(names)
-    send(reply, _response(broker, reply.version))
+    served = broker.dispatchers[reply.connection.listener].served
+    send(reply, _response(broker, served, reply.version))
 
 
-def _response(broker: Broker, version: int) -> wire.Response:
+def _response(broker: Broker, served: dict[int, Served], version: int) -> wire.Response:
     return wire.Response(
         api_keys=[
-            wire.ApiVersion(key, served.versions[0], served.versions[-1])
-            for key, served in sorted(SERVED.items())
+            wire.ApiVersion(key, api.versions[0], api.versions[-1])
+            for key, api in sorted(served.items())
         ],
         supported_features=[
             wire.SupportedFeatureKey(name, levels.min_version, levels.max_version)

@@ -35,7 +35,7 @@ def handle(request: wire.Request, reply: Reply, broker: Broker) -> None:
 
 def _delete(broker: Broker, partition: Partition, offset: Offset) -> Offset:
     log = partition.log
-    if "delete" not in log.config.cleanup_policy:
+    if not log.config.is_deleted:
         raise Refusal(ErrorCode.POLICY_VIOLATION, "only topics with cleanup.policy=delete")
     if offset == TO_HIGH_WATERMARK:
         offset = partition.high_watermark
@@ -43,5 +43,6 @@ def _delete(broker: Broker, partition: Partition, offset: Offset) -> Offset:
         raise Refusal(ErrorCode.OFFSET_OUT_OF_RANGE)
     if offset > log.log_start_offset:
         log.advance_log_start(offset)
-        broker.partitions.log_start_advanced(partition)
+        # Written down before it is answered: what was deleted must not come back.
+        broker.checkpoint()
     return log.log_start_offset

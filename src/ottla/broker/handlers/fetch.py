@@ -30,9 +30,7 @@ def handle(request: wire.Request, reply: Reply, broker: Broker) -> None:
     try:
         session, wanted, is_full = broker.fetch_sessions.open(request, uses_ids, broker.now)
     except Refusal as refusal:
-        reply.complete(
-            fetch_response(reply.version, reply.correlation_id, 0, refusal.code, [])
-        )
+        reply.complete(fetch_response(reply.version, reply.correlation_id, 0, refusal.code, []))
         return
     Fetching(request, reply, broker, session, wanted, is_full).start()
 
@@ -128,9 +126,7 @@ class Fetching:
             part = Fetched(wanted)
             fetched.append(part)
             try:
-                partition = self._broker.partitions.led(
-                    wanted.topic, wanted.topic_id, wanted.index
-                )
+                partition = self._broker.partitions.led(wanted.topic, wanted.topic_id, wanted.index)
                 self._read(partition, part, left, at_least_one=size == 0)
             except Refusal as refusal:
                 part.error_code = refusal.code
@@ -158,13 +154,14 @@ class Fetching:
         part.log_start_offset = log.log_start_offset
         bytes_max = min(wanted.bytes_max, left)
         if part.diverging is None and offset < end and (bytes_max > 0 or at_least_one):
-            part.records = log.read(
-                offset, bytes_max, end_offset=end, at_least_one=at_least_one
-            )
+            part.records = log.read(offset, bytes_max, end_offset=end, at_least_one=at_least_one)
         if self._is_committed_only:
             part.aborted = []
             if part.records is not None:
-                part.aborted = log.aborted_transactions(offset, end)
+                part.aborted = [
+                    (transaction.producer_id, transaction.first_offset)
+                    for transaction in log.aborted_transactions(offset, end)
+                ]
 
     def _answer(self, fetched: list[Fetched]) -> None:
         session = self._session

@@ -1,8 +1,8 @@
 """ListOffsets (api key 2), versions 1 to 11: an offset by time, or at either end of a log.
 
-    v2  isolation level     v4  leader epochs      v7  max timestamp (-3)
-    v8  earliest local (-4): nothing is tiered, so the log's start
-    v9  latest tiered (-5)  v11 earliest pending upload (-6): none
+v2  isolation level     v4  leader epochs      v7  max timestamp (-3)
+v8  earliest local (-4): nothing is tiered, so the log's start
+v9  latest tiered (-5)  v11 earliest pending upload (-6): none
 """
 
 from collections import Counter

@@ -17,6 +17,7 @@ from ottla.broker.prepared_produce import PreparedProduces
 from ottla.broker.server import Broker
 from ottla.model.errors import ErrorCode, ProtocolError, Refusal
 from ottla.protocol.messages import produce as wire
+from ottla.protocol.varint import Buffer
 from ottla.records.admission import admit
 from ottla.records.inspection import InvalidRecords
 
@@ -134,7 +135,7 @@ def handle_raw(
 def _append(
     broker: Broker,
     partition: Partition,
-    records: memoryview | None,
+    records: Buffer | None,
     waiting: Waiting,
     result: wire.PartitionProduceResponse,
     version: int,

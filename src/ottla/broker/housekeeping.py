@@ -1,0 +1,67 @@
+"""What a broker does from time to time: retention, checkpoints, idle connections, free disk space."""
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from ottla.broker.server import Broker
+    from ottla.model.types import Millis
+
+logger = logging.getLogger(__name__)
+
+IDLE_CHECK_MS = 10_000
+DISK_CHECK_MS = 1_000
+
+
+class Housekeeping:
+    def __init__(self, broker: "Broker") -> None:
+        self._broker = broker
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+
+    def start(self) -> None:
+        settings, directories = self._broker.settings, self._broker.directories
+        self._every("connections", IDLE_CHECK_MS, self._broker.connections.close_idle)
+        self._every("disk", DISK_CHECK_MS, directories.check_space)
+        self._every("retention", settings.log_retention_check_interval_ms, self._retain)
+        self._every("checkpoints", settings.log_flush_offset_checkpoint_interval_ms, self._sync)
+        self._every(
+            "producers", settings.producer_id_expiration_check_interval_ms, self._expire_producers
+        )
+
+    def stop(self) -> None:
+        for timer in self._timers.values():
+            timer.cancel()
+
+    def _every(self, name: str, interval_ms: "Millis", work: Callable[[], None]) -> None:
+        def run() -> None:
+            self._timers[name] = self._broker.call_later(interval_ms, run)
+            work()
+
+        self._timers[name] = self._broker.call_later(interval_ms, run)
+
+    def _retain(self) -> None:
+        now = self._broker.env.clock.wall()
+        for partition in self._broker.partitions.all():
+            try:
+                partition.log.delete_old_segments(now, partition.high_watermark)
+                partition.log.remove_deleted(now)
+            except OSError as error:
+                self._broker.directories.write_failed(partition.log, error)
+        self._broker.directories.remove_deleted(now)
+
+    def _sync(self) -> None:
+        self._broker.spawn(self._sync_and_checkpoint())
+
+    async def _sync_and_checkpoint(self) -> None:
+        """Sync what was sealed or is due, in a worker, then write down how far that is."""
+        partitions = self._broker.partitions
+        await partitions.sync.all(p for p in partitions.all() if p.log.is_unsynced)
+        self._broker.checkpoint()
+
+    def _expire_producers(self) -> None:
+        now = self._broker.env.clock.wall()
+        for partition in self._broker.partitions.all():
+            partition.log.expire_producers(now)

@@ -1,0 +1,64 @@
+"""This broker's life as the controller sees it: registered, unfenced, and which disks it lost.
+
+The requests are those that brokers of a cluster send; here the controller is in the same process.
+"""
+
+from typing import TYPE_CHECKING
+
+from ottla.metadata.features import SUPPORTED
+from ottla.model.types import Uuid
+from ottla.protocol.messages import broker_heartbeat, broker_registration
+
+if TYPE_CHECKING:
+    from ottla.broker.server import Broker
+
+PLAINTEXT = 0
+
+
+class Lifecycle:
+    def __init__(self, broker: "Broker") -> None:
+        self.broker_epoch = -1
+        self._broker = broker
+
+    async def register(self) -> None:
+        """Tell the controller where we are; from the answer on we lead our partitions."""
+        broker = self._broker
+        request = broker_registration.Request(
+            broker_id=broker.node_id,
+            cluster_id=broker.image.cluster_id,
+            incarnation_id=broker.env.random.randbytes(16),
+            listeners=self._listeners(),
+            features=[
+                broker_registration.Feature(name, levels.min_version, levels.max_version)
+                for name, levels in SUPPORTED.items()
+            ],
+            rack=broker.settings.broker_rack,
+            log_dirs=broker.directories.ids(),
+            previous_broker_epoch=broker.directories.previous_broker_epoch,
+        )
+        response = await broker.quorum.submit(request)
+        self.broker_epoch = response.broker_epoch
+        await self.heartbeat()
+
+    async def heartbeat(self, offline: tuple[Uuid, ...] = ()) -> None:
+        await self._broker.quorum.submit(
+            broker_heartbeat.Request(
+                broker_id=self._broker.node_id,
+                broker_epoch=self.broker_epoch,
+                current_metadata_offset=self._broker.image.offset,
+                offline_log_dirs=list(offline),
+            )
+        )
+
+    def _listeners(self) -> list[broker_registration.Listener]:
+        """Advertised addresses; a port that the system chose is known by now."""
+        broker = self._broker
+        return [
+            broker_registration.Listener(
+                endpoint.name,
+                endpoint.host,
+                endpoint.port or broker.addresses[endpoint.name].port,
+                PLAINTEXT,
+            )
+            for endpoint in broker.settings.advertised_listeners
+        ]

@@ -1,0 +1,233 @@
+"""All log directories of a broker: which log is where, which of them failed, which are full.
+
+A new log goes to the directory with the fewest. A directory that cannot be opened or fails later is
+offline with its partitions while the others serve on; the one with the metadata log is needed.
+"""
+
+import logging
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from ottla.broker.quorum_driver import Identity
+from ottla.broker.recovery_progress import RecoveryProgress
+from ottla.broker.settings import Settings
+from ottla.broker.topic_config import TopicConfig
+from ottla.env.environment import Environment
+from ottla.metadata.cluster import TOPIC_RESOURCE
+from ottla.metadata.image import ClusterImage
+from ottla.model.errors import ErrorCode, Refusal
+from ottla.model.types import Offset, TopicPartition, Uuid, WallTime
+from ottla.storage.config import LogConfig
+from ottla.storage.directory import FULL, DirectoryRefused, LogDirectory
+from ottla.storage.log import Log
+
+logger = logging.getLogger(__name__)
+
+Failed = Callable[[str, OSError], None]
+
+
+class LogDirectories:
+    def __init__(self, settings: Settings, env: Environment, failed: Failed) -> None:
+        self.is_any_full = False
+        self._settings = settings
+        self._env = env
+        self._failed = failed
+        self._metadata_path = settings.metadata_log_dir
+        self._directories: dict[str, LogDirectory] = {}
+        self._unopened: dict[str, OSError] = {}
+
+    def open(self) -> None:
+        """Take every directory for this process; DirectoryRefused or OSError if that cannot be."""
+        try:
+            for path in dict.fromkeys([self._metadata_path, *self._settings.log_dirs]):
+                self._open(path)
+            self._check_identities()
+        except BaseException:
+            self.abandon()
+            raise
+
+    def identity(self) -> Identity:
+        meta = self._directories[self._metadata_path].meta
+        assert meta is not None and meta.directory_id is not None, "identities were checked"
+        return Identity(self._settings.node_id, meta.cluster_id, meta.directory_id)
+
+    def load_logs(self, image: ClusterImage) -> None:
+        """Open every partition's log; those of topics that the cluster does not know are strays."""
+        now = self._env.clock.wall()
+
+        def config_of(topic: str) -> LogConfig:
+            overrides = image.config_of(TOPIC_RESOURCE, topic)
+            return TopicConfig.resolve(self._settings, overrides).log_config(self._settings)
+
+        for directory in self.online():
+            progress = RecoveryProgress(self._env.clock)
+            try:
+                directory.load_logs(config_of, now, progress)
+                self._set_strays(directory, image)
+            except OSError as error:
+                self._take_offline(directory, error)
+            for notice in directory.notices:
+                logger.warning("%s", notice)
+            for name, damage in directory.damaged.items():
+                logger.error("%s is offline: %s", name, damage)
+
+    def log(self, name: TopicPartition, topic_id: Uuid, config: LogConfig, now: WallTime) -> Log:
+        """The log of a partition, created if there is none; raises why it cannot be had."""
+        for directory in self.online():
+            if name in directory.damaged:
+                raise directory.damaged[name]
+            log = directory.logs.get(name)
+            if log is not None:
+                log.config = config
+                return log
+        if self._unopened or any(d.failure for d in self._directories.values()):
+            # It may lie in the directory that failed: an empty log must not take its place.
+            raise Refusal(ErrorCode.KAFKA_STORAGE_ERROR, "a log directory is offline")
+        candidates = [d for d in self.online() if d.path in self._settings.log_dirs]
+        fewest = min(candidates, key=lambda directory: len(directory.logs))
+        try:
+            return fewest.create_log(name, topic_id, config, now)
+        except OSError as error:
+            raise self._refusal(fewest, error) from error
+
+    def delete(self, name: TopicPartition, topic_id: Uuid) -> None:
+        """Rename a deleted topic's log away; its files go after `file.delete.delay.ms`."""
+        now = self._env.clock.wall()
+        for directory in self.online():
+            if directory.topic_ids.get(name) != topic_id:
+                continue
+            log = directory.logs.get(name)
+            delay_ms = log.config.file_delete_delay_ms if log else 0
+            try:
+                directory.delete_log(name, self._env.random.randbytes(16), now, delay_ms)
+            except OSError as error:
+                self._refusal(directory, error)
+
+    def of(self, log: Log) -> LogDirectory:
+        return self._directories[log.directory.rpartition("/")[0]]
+
+    def online(self) -> list[LogDirectory]:
+        return [d for d in self._directories.values() if d.failure is None]
+
+    def all(self) -> list[LogDirectory]:
+        return list(self._directories.values())
+
+    def is_metadata(self, path: str) -> bool:
+        return path == self._metadata_path
+
+    def ids(self) -> list[Uuid]:
+        return sorted(
+            d.meta.directory_id
+            for d in self._directories.values()
+            if d.meta and d.meta.directory_id and d.path in self._settings.log_dirs
+        )
+
+    def offline_ids(self) -> tuple[Uuid, ...]:
+        offline = [d for d in self._directories.values() if d.failure is not None]
+        return tuple(d.meta.directory_id for d in offline if d.meta and d.meta.directory_id)
+
+    @property
+    def previous_broker_epoch(self) -> int:
+        """Under which epoch the last process stopped cleanly in every directory; else -1."""
+        epochs = {d.previous_broker_epoch for d in self._directories.values()}
+        epoch = epochs.pop() if len(epochs) == 1 else None
+        return -1 if epoch is None else epoch
+
+    def write_failed(self, log: Log, error: OSError) -> None:
+        self._refusal(self.of(log), error)
+
+    def check_space(self) -> None:
+        for directory in self.online():
+            was_full = directory.is_full
+            try:
+                directory.check_space()
+            except OSError as error:
+                self._take_offline(directory, error)
+                continue
+            if directory.is_full and not was_full:
+                logger.error("the disk of %s is nearly full: writes are refused", directory.path)
+            elif was_full and not directory.is_full:
+                logger.info("the disk of %s has room again", directory.path)
+        self._note_full()
+
+    def checkpoint(self, high_watermarks: Mapping[TopicPartition, Offset]) -> None:
+        for directory in self.online():
+            marks = {name: high_watermarks.get(name, 0) for name in directory.logs}
+            self._try(directory, partial(directory.checkpoint, marks))
+
+    def remove_deleted(self, now: WallTime) -> None:
+        for directory in self.online():
+            self._try(directory, partial(directory.remove_deleted, now))
+
+    def close(self, broker_epoch: int, high_watermarks: Mapping[TopicPartition, Offset]) -> None:
+        for directory in self.online():
+            marks = {name: high_watermarks.get(name, 0) for name in directory.logs}
+            self._try(directory, partial(directory.close, broker_epoch, marks))
+
+    def abandon(self) -> None:
+        for directory in self._directories.values():
+            directory.abandon()
+
+    def _open(self, path: str) -> None:
+        try:
+            directory = LogDirectory.open(
+                self._env.disk,
+                path,
+                node_id=self._settings.node_id,
+                reserve_bytes=self._settings.ottla_disk_reserve_bytes,
+            )
+        except OSError as error:
+            if path == self._metadata_path:
+                raise
+            logger.error("the log directory %s is offline: %s", path, error)
+            self._unopened[path] = error
+            return
+        self._directories[path] = directory
+
+    def _check_identities(self) -> None:
+        known = {d.meta.cluster_id for d in self._directories.values() if d.meta}
+        for directory in self._directories.values():
+            meta = directory.meta
+            if meta is None or meta.directory_id is None:
+                raise DirectoryRefused(
+                    f"{directory.path} is not formatted: run ottla format, or ottla up for a "
+                    "broker without configuration."
+                )
+            if len(known) > 1:
+                raise DirectoryRefused(
+                    f"the directories of log.dirs belong to {len(known)} clusters "
+                    f"({', '.join(sorted(known))}): leave out the foreign ones."
+                )
+
+    def _set_strays(self, directory: LogDirectory, image: ClusterImage) -> None:
+        for name in list(directory.logs) + list(directory.damaged):
+            topic = image.topics_by_name.get(name.topic)
+            topic_id = directory.topic_ids.get(name)
+            is_known = topic is not None and name.partition in topic.partitions
+            if not is_known or (topic and topic_id not in (None, topic.id)):
+                directory.set_stray(name, self._env.random.randbytes(16))
+            elif topic:
+                directory.topic_ids[name] = topic.id
+
+    def _refusal(self, directory: LogDirectory, error: OSError) -> Refusal:
+        if error.errno not in FULL:
+            self._take_offline(directory, error)
+        refusal = directory.failed(error)
+        self._note_full()
+        return refusal
+
+    def _take_offline(self, directory: LogDirectory, error: OSError) -> None:
+        if directory.failure is not None:
+            return
+        logger.error("the log directory %s is offline: %s", directory.path, error)
+        self._failed(directory.path, error)
+        directory.failed(error)
+
+    def _try(self, directory: LogDirectory, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except OSError as error:
+            self._refusal(directory, error)
+
+    def _note_full(self) -> None:
+        self.is_any_full = any(directory.is_full for directory in self.online())

@@ -1,0 +1,177 @@
+"""A broker: everything it is made of, built once, started in order and stopped in reverse.
+
+The directories come first, then the metadata log, the partitions it names, and last the listeners'
+doors: nobody is let in before everything can be served.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any
+
+from ottla.broker.connections import Connections
+from ottla.broker.dispatch import CONTROLLER_SERVED, SERVED, Dispatcher
+from ottla.broker.faults import Faults
+from ottla.broker.fetch_sessions import FetchSessions
+from ottla.broker.formatting import bootstrap_records
+from ottla.broker.housekeeping import Housekeeping
+from ottla.broker.lifecycle import Lifecycle
+from ottla.broker.log_directories import LogDirectories
+from ottla.broker.memory import RequestMemory
+from ottla.broker.metrics import Metrics
+from ottla.broker.partitions import Partitions
+from ottla.broker.prepared_produce import PreparedProduces
+from ottla.broker.quorum_driver import QuorumDriver
+from ottla.broker.quorum_settings import controller_settings, metadata_log_settings
+from ottla.broker.settings import Settings
+from ottla.env.environment import Environment
+from ottla.env.network import Address, Channel, Listening, Peer
+from ottla.metadata.cluster import BROKER_RESOURCE
+from ottla.metadata.delta import ImageDelta
+from ottla.metadata.image import ClusterImage
+from ottla.model.types import Millis, Monotonic, NodeId
+
+logger = logging.getLogger(__name__)
+
+
+class Broker:
+    def __init__(self, settings: Settings, env: Environment) -> None:
+        self.settings = settings
+        self.env = env
+        self.node_id: NodeId = settings.node_id
+        self.addresses: dict[str, Address] = {}  # Where each listener really is.
+        self.metrics = Metrics()
+        self.faults = Faults()
+        self.memory = RequestMemory(settings.queued_max_request_bytes)
+        self.fetch_sessions = FetchSessions(
+            settings.max_incremental_fetch_session_cache_slots, env.random.randrange
+        )
+        self.prepared_produces = PreparedProduces(self)
+        self.connections = Connections(lambda: self.settings, self.memory, env.clock.monotonic)
+        self.directories = LogDirectories(settings, env, self._directory_failed)
+        self.partitions = Partitions(self, self.directories)
+        self.lifecycle = Lifecycle(self)
+        self.quorum: QuorumDriver
+        self.dispatchers: dict[str, Dispatcher] = {}  # By listener.
+        self.failed: asyncio.Future[None]  # Done, with the reason, if the broker cannot go on.
+        self._housekeeping = Housekeeping(self)
+        self._listening: list[Listening] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._loop: asyncio.AbstractEventLoop
+
+    @property
+    def now(self) -> Monotonic:
+        return self.env.clock.monotonic()
+
+    @property
+    def image(self) -> ClusterImage:
+        return self.quorum.image
+
+    async def start(self) -> None:
+        """Raises one clear sentence (OSError, SettingsError, Damaged ...) if it cannot be."""
+        self._loop = asyncio.get_running_loop()
+        self.failed = self._loop.create_future()
+        self.env.network.before_sending = self._before_sending
+        self.directories.open()
+        await self._bind()
+        self.quorum = QuorumDriver(
+            self.env,
+            self.directories.identity(),
+            controller_settings(self.settings),
+            metadata_log_settings(self.settings),
+            bootstrap_records(self.env.disk, self.settings.metadata_log_dir),
+        )
+        self.quorum.open()
+        self.directories.load_logs(self.image)
+        self._image_changed(ImageDelta(created=list(self.image.topics_by_name.values())))
+        self.quorum.subscribe(self._image_changed)
+        await self.quorum.lead()
+        self.spawn(self.quorum.run())
+        await self.lifecycle.register()
+        self._housekeeping.start()
+        for listening in self._listening:
+            listening.start()
+
+    async def stop(self) -> None:
+        """Stop cleanly: what follows needs no recovery."""
+        await self._close()
+        marks = self.partitions.high_watermarks()
+        self.directories.close(self.lifecycle.broker_epoch, marks)
+
+    async def abort(self) -> None:
+        """Stop as `kill -9` would, as far as the files can tell."""
+        await self._close()
+        self.directories.abandon()
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run `work` beside everything else; a failure in it ends the broker."""
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._finished)
+
+    def call_later(self, delay_ms: Millis, callback: Callable[[], None]) -> asyncio.TimerHandle:
+        return self._loop.call_later(delay_ms / 1000, callback)
+
+    def checkpoint(self) -> None:
+        """Write down how far every log is synced, where it starts and how far it is committed."""
+        self.directories.checkpoint(self.partitions.high_watermarks())
+
+    async def _bind(self) -> None:
+        for endpoint in self.settings.listeners:
+            is_controller = endpoint.name in self.settings.controller_listener_names
+            served = CONTROLLER_SERVED if is_controller else SERVED
+            self.dispatchers[endpoint.name] = Dispatcher(self, served)
+            listening = await self.env.network.listen(
+                endpoint.host, endpoint.port, partial(self._accept, endpoint.name)
+            )
+            self._listening.append(listening)
+            self.addresses[endpoint.name] = listening.address
+
+    def _accept(self, listener: str, channel: Channel) -> Peer:
+        return self.connections.accept(channel, listener, self.dispatchers[listener].serve)
+
+    def _before_sending(self) -> None:
+        self.partitions.flush()
+        self.memory.flushed()
+
+    def _image_changed(self, delta: ImageDelta) -> None:
+        """A stretch of the metadata log was committed: become what it says."""
+        if any(resource_type == BROKER_RESOURCE for resource_type, _ in delta.configs):
+            self.settings = self.settings.with_dynamic(
+                self.image.config_of(BROKER_RESOURCE, ""),
+                self.image.config_of(BROKER_RESOURCE, str(self.node_id)),
+            )
+            self.partitions.reconfigure_all()
+        self.partitions.apply(delta)
+
+    def _directory_failed(self, path: str, error: OSError) -> None:
+        """A log directory is lost, with its partitions; the last one takes the broker along."""
+        for partition in self.partitions.all():
+            if self.directories.of(partition.log).path == path:
+                self.partitions.take_offline(partition)
+        if self.directories.is_metadata(path) or not self.directories.online():
+            self._fail(error)
+        else:
+            self.spawn(self.lifecycle.heartbeat(self.directories.offline_ids()))
+
+    async def _close(self) -> None:
+        for listening in self._listening:
+            listening.close()
+        self._before_sending()
+        self.connections.close_all()
+        self._housekeeping.stop()
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _finished(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._fail(error)
+
+    def _fail(self, error: BaseException) -> None:
+        logger.critical("the broker cannot go on: %s", error, exc_info=error)
+        if not self.failed.done():
+            self.failed.set_exception(error)
