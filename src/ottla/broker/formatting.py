@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from ottla.broker.metadata_log import FormatRefused
 from ottla.broker.metadata_snapshots import write_snapshot
 from ottla.env.disk import Disk
-from ottla.metadata.cluster import METADATA_TOPIC
+from ottla.metadata.cluster import BROKER_RESOURCE, METADATA_TOPIC
 from ottla.metadata.features import (
     KRAFT_VERSION,
     KRAFT_VERSION_MAX,
@@ -19,6 +19,8 @@ from ottla.metadata.features import (
     METADATA_VERSION_MAX,
     METADATA_VERSIONS,
     UNSERVED,
+    has_transactions,
+    is_elr_enabled,
     version_named,
 )
 from ottla.metadata.ids import new_uuid
@@ -29,7 +31,13 @@ from ottla.metadata.snapshot_file import (
     snapshot_bytes,
 )
 from ottla.model.types import NodeId, Uuid, WallTime
-from ottla.protocol.metadata_records import FeatureLevelRecord, MetadataRecord
+from ottla.protocol.metadata_records import (
+    BeginTransactionRecord,
+    ConfigRecord,
+    EndTransactionRecord,
+    FeatureLevelRecord,
+    MetadataRecord,
+)
 from ottla.quorum.voters import Address, Voter, Voters
 from ottla.storage.checkpoint import MetaProperties, replace_file
 from ottla.storage.identity import META_PROPERTIES, is_unused, read_meta
@@ -69,12 +77,22 @@ def format_directories(
     return done
 
 
-def bootstrap_records(disk: Disk, metadata_directory: str) -> list[MetadataRecord]:
+def bootstrap_records(
+    disk: Disk, metadata_directory: str, isr_min: str = "1"
+) -> list[MetadataRecord]:
     """The first records of the cluster, for the node that leads its first epoch."""
     path = f"{metadata_directory}/{BOOTSTRAP_NAME}"
     if not disk.exists(path):
         return [FeatureLevelRecord(METADATA_VERSION, METADATA_VERSION_MAX)]
-    return read_snapshot(disk.read(path), path).records
+    records = read_snapshot(disk.read(path), path).records
+    levels = {r.name: r.feature_level for r in records if isinstance(r, FeatureLevelRecord)}
+    if is_elr_enabled(levels):
+        # With eligible leader replicas the minimum is the cluster's, so it has to be said there.
+        records.append(ConfigRecord(BROKER_RESOURCE, "", "min.insync.replicas", isr_min))
+    if has_transactions(levels.get(METADATA_VERSION, 0)):
+        begin = BeginTransactionRecord(name="Bootstrap records")
+        return [begin, *records, EndTransactionRecord()]
+    return records
 
 
 def may_format_unasked(disk: Disk, directories: Sequence[str], voters: Sequence[NodeId]) -> bool:

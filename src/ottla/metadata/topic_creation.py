@@ -91,6 +91,7 @@ def _create(
     result = wire.CreatableTopicResult(
         name=topic.name,
         topic_id=topic_id,
+        error_message=None,
         num_partitions=len(partitions),
         replication_factor=len(partitions[0].replicas),
         configs=created_configs(around, configs),
