@@ -20,8 +20,12 @@ LINUX_BOOT_ID_PATH: Final = "/proc/sys/kernel/random/boot_id"
 class File(Protocol):
     """An open file that grows at its end. Holding it keeps the bytes readable, even if unlinked."""
 
-    path: str  # As it was opened: a later rename does not show here.
-    size: int
+    @property
+    def path(self) -> str:
+        """As it was opened: a later rename does not show here."""
+
+    @property
+    def size(self) -> int: ...
 
     def append(self, buffers: Sequence[Buffer]) -> None:
         """Write all at the end, in order; after an OSError an unknown part of it is there."""

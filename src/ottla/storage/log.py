@@ -162,8 +162,9 @@ class Log:
             assert batch.base_offset >= self.staged_end, "offsets only grow"
             if batch.leader_epoch > self.epochs.latest:
                 self.epochs.assign(batch.leader_epoch, batch.base_offset)
-            if batch.producer_id >= 0:
-                self._note_producer(batch)
+            completed = self.producers.note(batch) if batch.producer_id >= 0 else None
+            if completed is not None:
+                self._completed.append(completed)
             self._staged.append(batch)
             self._staged_bytes += batch.size
             self.staged_end = batch.next_offset
@@ -222,11 +223,7 @@ class Log:
 
     def aborted_transactions(self, start: Offset, end: Offset) -> list[AbortedTransaction]:
         """Those with records in [start, end): what a read-committed consumer has to skip."""
-        found: list[AbortedTransaction] = []
-        for segment in self.segments[self._segments.index_of(start) :]:
-            if segment.transactions().collect(start, end, found):
-                break
-        return found
+        return self._segments.aborted_transactions(start, end)
 
     def unsynced_files(self) -> list[Syncable]:
         """What must be synced so that everything below the present `end_offset` survives power.
@@ -248,14 +245,22 @@ class Log:
         """Have the next round sync these too: what the log's own files depend on."""
         self._segments.unsynced += work
 
+    @property
+    def is_unsynced(self) -> bool:
+        """Whether a power cut now would take something from this log."""
+        return (
+            self.recovery_point < self.end_offset
+            or self.epochs.is_dirty
+            or bool(self._segments.unsynced)
+        )
+
     def synced_to(self, offset: Offset) -> None:
         self.recovery_point = max(self.recovery_point, min(offset, self.end_offset))
 
     def sync(self) -> None:
         """The same at once, where the caller may block."""
-        end_offset = self.end_offset
         sync_all(self.unsynced_files())
-        self.synced_to(end_offset)
+        self.synced_to(self.end_offset)
 
     def truncate_to(self, offset: Offset) -> None:
         """Remove everything at and past `offset`, and the memory of it."""
@@ -285,8 +290,7 @@ class Log:
         if offset > self.end_offset:
             raise Refusal(
                 ErrorCode.OFFSET_OUT_OF_RANGE,
-                f"Cannot increment the log start offset to {offset} of partition "
-                f"{self.topic_partition} since it is larger than the log end {self.end_offset}",
+                f"{self.topic_partition} cannot start at {offset}: it ends at {self.end_offset}",
             )
         if offset > self.log_start_offset:
             self.log_start_offset = offset
@@ -337,11 +341,6 @@ class Log:
     def abandon(self) -> None:
         """Let go of all files as they are: the directory failed, or the log is deleted."""
         self._segments.forget()
-
-    def _note_producer(self, batch: Batch) -> None:
-        completed = self.producers.note(batch)
-        if completed is not None:
-            self._completed.append(completed)
 
     def _complete_transactions(self) -> None:
         for completed in self._completed:

@@ -13,6 +13,7 @@ from ottla.storage.files import INDEXES
 from ottla.storage.open_files import OpenFiles
 from ottla.storage.segment import Segment
 from ottla.storage.syncing import DirectoryToSync, PathToSync, Syncable
+from ottla.storage.transaction_index import AbortedTransaction
 
 
 class Segments:
@@ -35,6 +36,13 @@ class Segments:
 
     def holding(self, offset: Offset) -> Segment:
         return self.all[self.index_of(offset)]
+
+    def aborted_transactions(self, start: Offset, end: Offset) -> list[AbortedTransaction]:
+        found: list[AbortedTransaction] = []
+        for segment in self.all[self.index_of(start) :]:
+            if segment.transactions().collect(start, end, found):
+                break
+        return found
 
     def sync_recovered(self, segments: list[Segment]) -> None:
         """A recovery rewrote their indexes, and perhaps read what never reached the disk."""
