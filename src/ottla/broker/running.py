@@ -18,14 +18,19 @@ from ottla.broker.metrics_endpoint import MetricsEndpoint
 from ottla.broker.server import Broker
 from ottla.broker.settings import Settings, SettingsError
 from ottla.env.clock import RealClock
-from ottla.env.disk import real_disk
+from ottla.env.disk import Disk, real_disk
 from ottla.env.environment import Environment
 from ottla.env.loop import DispatchLoop
 from ottla.env.sockets import SocketNetwork
 from ottla.env.workers import ThreadWorkers
 from ottla.model.errors import Damaged
+from ottla.model.types import WallTime
+from ottla.storage.identity import DirectoryRefused
 
 logger = logging.getLogger(__name__)
+
+# Makes the directories ready; returns what it did, a line each.
+Prepare = Callable[[Disk, Settings, WallTime, Callable[[int], bytes]], list[str]]
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -46,27 +51,31 @@ def real_environment(loop: DispatchLoop) -> Environment:
     )
 
 
-def run(settings: Settings, announce: Callable[[Broker], None]) -> None:
+def run(settings: Settings, prepare: Prepare, announce: Callable[[Broker], None]) -> None:
     """Start a broker, `announce` it once it serves, and run it until a signal stops it."""
     loop = DispatchLoop()
     asyncio.set_event_loop(loop)
     env = real_environment(loop)
     try:
-        loop.run_until_complete(_serve(settings, env, announce))
+        loop.run_until_complete(_serve(settings, env, prepare, announce))
     finally:
         env.workers.close()
         loop.close()
 
 
-async def _serve(settings: Settings, env: Environment, announce: Callable[[Broker], None]) -> None:
+async def _serve(
+    settings: Settings, env: Environment, prepare: Prepare, announce: Callable[[Broker], None]
+) -> None:
     stopped = _stop_on_signals()
     broker = Broker(settings, env)
     watched = MetricsEndpoint(broker.metrics, lambda: None)
     try:
+        for line in prepare(env.disk, settings, env.clock.wall(), env.random.randbytes):
+            logger.info("%s", line)
         await broker.start()
         if settings.ottla_metrics_listener is not None:
             await watched.start(settings.ottla_metrics_listener)
-    except (OSError, SettingsError, FormatRefused, Damaged) as error:
+    except (OSError, SettingsError, DirectoryRefused, FormatRefused, Damaged) as error:
         raise StartRefused(explained(error, settings)) from error
     announce(broker)
     await asyncio.wait((stopped, broker.failed), return_when=asyncio.FIRST_COMPLETED)

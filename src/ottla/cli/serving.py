@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ottla import __version__
 from ottla.broker.log_lines import configure_logging, spelled_out
+from ottla.broker.running import Prepare, StartRefused, run
 from ottla.broker.settings_error import SettingsError
 
 if TYPE_CHECKING:
@@ -18,15 +19,13 @@ logger = logging.getLogger("ottla.cli")
 DEFAULT_ADDRESS = "127.0.0.1:9092"
 
 
-def serve(settings: "Settings") -> None:
-    """Run until told to stop; raises SettingsError with a sentence if it cannot start."""
-    from ottla.broker.running import StartRefused, run
-
+def serve(settings: "Settings", prepare: Prepare) -> None:
+    """Prepare the directories and run until told to stop; SettingsError says why it cannot be."""
     configure_logging(settings.ottla_log_level, settings.ottla_log_format)
     if settings.irrelevant:
         logger.info("settings without effect here: %s", ", ".join(settings.irrelevant))
     try:
-        run(settings, _announce)
+        run(settings, prepare, _announce)
     except StartRefused as refused:
         raise SettingsError(str(refused)) from refused
 

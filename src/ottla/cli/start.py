@@ -2,7 +2,9 @@
 
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
+from functools import partial
 
+from ottla.broker.preparation import prepare_start
 from ottla.cli.serving import serve
 from ottla.cli.settings_file import add_settings_options, load_file
 
@@ -23,4 +25,4 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("file", metavar="server.properties")
     add_settings_options(parser)
     options = parser.parse_args(arguments)
-    serve(load_file(options.file, options))
+    serve(load_file(options.file, options), partial(prepare_start, file=options.file))

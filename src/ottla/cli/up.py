@@ -3,6 +3,7 @@
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 
+from ottla.broker.preparation import prepare_up
 from ottla.broker.settings import zero_configuration
 from ottla.cli.serving import serve
 from ottla.cli.settings_file import add_settings_options, load_changed
@@ -29,4 +30,4 @@ def main(arguments: Sequence[str]) -> None:
     options = parser.parse_args(arguments)
     properties = zero_configuration(options.data, host=options.host, port=options.port)
     settings = load_changed(properties, {}, options)
-    serve(settings)
+    serve(settings, prepare_up)
