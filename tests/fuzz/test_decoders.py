@@ -17,7 +17,7 @@ import pytest
 from ottla.model.errors import ProtocolError
 from ottla.protocol import control_records
 from ottla.protocol.apis import ApiKey
-from ottla.protocol.codec import decode, encode
+from ottla.protocol.codec import decode_from, encode
 from ottla.protocol.control_records import ControlType, decode_control, encode_control
 from ottla.protocol.header import RequestHeader, decode_request_header, encode_request_header
 from ottla.protocol.metadata_records import MetadataRecord, decode_record, encode_record
@@ -108,10 +108,16 @@ def _api_targets() -> list[Target]:
 
 
 def _message_target(name: str, cls: type, version: int) -> Target:
+    def read(data: bytes) -> object:
+        message: object
+        message, end = decode_from(cls, data, 0, version)
+        assert end <= len(data), "nothing is read from beyond the end"
+        return message
+
     return Target(
         f"{name} v{version}",
         lambda rng: encode(_build(cls, version, rng), version),
-        lambda data: decode(cls, data, version),
+        read,
         lambda message: encode(message, version),
     )
 

@@ -13,11 +13,18 @@ from ottla.model.errors import ProtocolError
 from ottla.protocol import control_records
 from ottla.protocol.codec import decode, encode
 from ottla.protocol.control_records import (
+    Control,
     ControlType,
+    Endpoint,
     EndTxnMarker,
+    KRaftVersionFeature,
     KRaftVersionRecord,
     LeaderChangeMessage,
     LeaderChangeVoter,
+    SnapshotFooterRecord,
+    SnapshotHeaderRecord,
+    Voter,
+    VotersRecord,
     control_type,
     decode_control,
     encode_control,
@@ -35,6 +42,45 @@ KIO_NAMES = {
     "KRaftVersionRecord": "k_raft_version_record",
     "VotersRecord": "voters_record",
 }
+
+
+# Values that Apache Kafka 4.3.1 wrote into its log and its snapshots, and what they meant.
+DIRECTORY_ID = bytes.fromhex("d7c7dc84ac3443dd8801aa89d1c8ab5c")
+WRITTEN_BY_KAFKA = [
+    (
+        ControlType.LEADER_CHANGE,
+        "00000000000102000000010002000000010000",
+        LeaderChangeMessage(0, 1, [LeaderChangeVoter(1)], [LeaderChangeVoter(1)]),
+    ),
+    (ControlType.SNAPSHOT_HEADER, "0000000001a1e2111bdb00", SnapshotHeaderRecord(0, 1794794134491)),
+    (ControlType.SNAPSHOT_FOOTER, "000000", SnapshotFooterRecord()),
+    (ControlType.KRAFT_VERSION, "0000000100", KRaftVersionRecord(0, 1)),
+    (
+        ControlType.KRAFT_VOTERS,
+        "00000200000001d7c7dc84ac3443dd8801aa89d1c8ab5c020b434f4e54524f4c4c45520a3132372e302e30"
+        "2e3152d10000000001000000",
+        VotersRecord(
+            0,
+            [
+                Voter(
+                    1,
+                    DIRECTORY_ID,
+                    [Endpoint("CONTROLLER", "127.0.0.1", 21201)],
+                    KRaftVersionFeature(0, 1),
+                )
+            ],
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "written", "control"), WRITTEN_BY_KAFKA)
+def test_what_kafka_wrote_is_understood_and_written_alike(
+    kind: ControlType, written: str, control: Control
+) -> None:
+    key, value = encode_control(kind, control)
+    assert value == bytes.fromhex(written)
+    assert decode_control(key, value) == (kind, control)
 
 
 @pytest.mark.parametrize("name", CLASSES)

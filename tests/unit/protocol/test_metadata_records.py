@@ -10,16 +10,59 @@ from hypothesis import strategies as st
 
 from ottla.model.errors import ErrorCode, ProtocolError, Refusal
 from ottla.protocol.metadata_records import (
+    BeginTransactionRecord,
+    BrokerRegistrationChangeRecord,
+    ConfigRecord,
+    FeatureLevelRecord,
     MetadataRecord,
     NoOpRecord,
     PartitionChangeRecord,
     PartitionRecord,
+    ProducerIdsRecord,
     TopicRecord,
     decode_record,
     encode_record,
 )
 from tests.unit.protocol.kafka_definitions import compare, definition, definitions
 from tests.unit.protocol.strategies import SETTINGS, messages, project
+
+# What Apache Kafka 4.3.1 wrote into its log, and what it meant.
+TOPIC_ID = bytes.fromhex("b15a4a9909214915956cacfbbefcc653")
+WRITTEN_BY_KAFKA = [
+    ("010c00116d657461646174612e76657273696f6e001e00", FeatureLevelRecord("metadata.version", 30)),
+    (
+        "0104000401146d696e2e696e73796e632e7265706c69636173023100",
+        ConfigRecord(4, "", "min.insync.replicas", "1"),
+    ),
+    (
+        "01170001001212426f6f747374726170207265636f726473",
+        BeginTransactionRecord("Bootstrap records"),
+    ),
+    ("01020008666f6f2e626172b15a4a9909214915956cacfbbefcc65300", TopicRecord("foo.bar", TOPIC_ID)),
+    (
+        "01030200000000b15a4a9909214915956cacfbbefcc6530200000001020000000101010000000100000000"
+        "00000000020000000000000000000000000000000100",
+        PartitionRecord(
+            0, TOPIC_ID, [1], [1], leader=1, leader_epoch=0, partition_epoch=0,
+            directories=[bytes(15) + b"\x01"],
+        ),
+    ),
+    (
+        "01050200000000b15a4a9909214915956cacfbbefcc653040001010104ffffffff06050200000001070502"
+        "00000001",
+        PartitionChangeRecord(
+            0, TOPIC_ID, isr=[], leader=-1, eligible_leader_replicas=[1], last_known_elr=[1]
+        ),
+    ),
+    (
+        "01110300000001000000000000000c01030101",
+        BrokerRegistrationChangeRecord(1, 12, cordoned_log_dirs=[]),
+    ),
+    (
+        "010f0000000001000000000000000c00000000000003e800",
+        ProducerIdsRecord(1, 12, next_producer_id=1000),
+    ),
+]  # fmt: skip
 
 RECORDS: dict[str, Any] = {cls.__name__: cls for cls in get_args(MetadataRecord)}
 
@@ -50,6 +93,15 @@ def test_every_record_survives_every_version(name: str) -> None:
             assert decode_record(encode_record(projected, version)) == projected
 
     check()
+
+
+@pytest.mark.parametrize(("written", "record"), WRITTEN_BY_KAFKA)
+def test_a_record_that_kafka_wrote_is_understood_and_written_alike(
+    written: str, record: MetadataRecord
+) -> None:
+    data = bytes.fromhex(written)
+    assert decode_record(data) == record
+    assert encode_record(record, version=data[2]) == data
 
 
 def test_the_frame_is_its_version_then_key_then_version_of_the_record() -> None:
