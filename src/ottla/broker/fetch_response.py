@@ -82,7 +82,8 @@ def fetch_response(
             out.append(0)
     if is_flexible:
         out.append(0)
-    pieces.append(bytes(out))
+    if out:
+        pieces.append(bytes(out))
     first = bytearray(pieces[0])  # type: ignore[arg-type]
     _FRAME_START.pack_into(first, 0, size + len(out) - 4, correlation_id)
     pieces[0] = bytes(first)

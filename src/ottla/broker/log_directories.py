@@ -112,6 +112,9 @@ class LogDirectories:
     def all(self) -> list[LogDirectory]:
         return list(self._directories.values())
 
+    def unopened(self) -> list[str]:
+        return list(self._unopened)
+
     def is_metadata(self, path: str) -> bool:
         return path == self._metadata_path
 

@@ -57,6 +57,7 @@ class Disk(Protocol):
     def remove_directory(self, path: str) -> None: ...
     def sync_directory(self, path: str) -> None: ...
     def free_bytes(self, path: str) -> int: ...
+    def total_bytes(self, path: str) -> int: ...
     def boot_id(self) -> str:
         """What changes when the machine restarts, and "" where nobody can tell."""
 
@@ -198,6 +199,10 @@ class RealDisk:
     def free_bytes(self, path: str) -> int:
         status = os.statvfs(path)
         return status.f_bavail * status.f_frsize
+
+    def total_bytes(self, path: str) -> int:
+        status = os.statvfs(path)
+        return status.f_blocks * status.f_frsize
 
     def boot_id(self) -> str:
         with suppress(OSError), open(LINUX_BOOT_ID_PATH) as file:

@@ -251,9 +251,10 @@ class SocketChannel:
             if len(buffers) == PIECES_PER_SEND_MAX:
                 break
         sent = left = self._socket.sendmsg(buffers, [], flags)  # type: ignore[union-attr,arg-type]
-        while left:
+        while pieces:
             head = pieces[0]
-            assert type(head) is not FileRange, "only buffers were sent"
+            if isinstance(head, FileRange):
+                break
             size = len(head)
             if size > left:
                 pieces[0] = memoryview(head)[left:]

@@ -232,6 +232,10 @@ class SimulatedDisk:
         self._directory(path)
         return max(0, self.capacity_bytes - self.used_bytes)
 
+    def total_bytes(self, path: str) -> int:
+        self._directory(path)
+        return self.capacity_bytes
+
     def boot_id(self) -> str:
         return f"boot-{self._boots}"
 

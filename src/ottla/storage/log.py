@@ -313,7 +313,6 @@ class Log:
             self._segments.drop_oldest(now + self.config.file_delete_delay_ms)
         self.log_start_offset = max(self.log_start_offset, self.segments[0].base_offset)
         self.epochs.truncate_from_start(self.log_start_offset)
-        self._segments.sync_directory_later()
         return count
 
     def remove_deleted(self, now: WallTime) -> None:

@@ -1,0 +1,129 @@
+"""The real network on loopback: what it carries, and that a turn flushes before it sends."""
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from ottla.env.disk import real_disk
+from ottla.env.files import FileRange
+from ottla.env.loop import DispatchLoop
+from ottla.env.network import Address, Channel, Listening, Piece
+from ottla.env.sockets import RANGE_COPIED_BYTES_MAX, SocketNetwork
+from ottla.env.workers import ThreadWorkers
+
+
+class Answering:
+    """Answers whatever it receives with the pieces it was given."""
+
+    def __init__(self, channel: Channel, pieces: list[Piece]) -> None:
+        self._channel, self._pieces = channel, pieces
+        self._buffer = memoryview(bytearray(1 << 16))
+        self.is_closed = False
+
+    def buffer(self) -> memoryview:
+        return self._buffer
+
+    def received(self, count: int) -> None:
+        self._channel.send(self._pieces)
+
+    def sent(self) -> None: ...
+
+    def closed(self) -> None:
+        self.is_closed = True
+
+
+def run(test: Callable[[SocketNetwork], Awaitable[None]]) -> None:
+    loop = DispatchLoop()
+    workers = ThreadWorkers()
+    try:
+        loop.run_until_complete(asyncio.wait_for(test(SocketNetwork(loop, workers)), 20))
+    finally:
+        workers.close()
+        loop.close()
+
+
+def ask(address: Address, size: int) -> bytes:
+    with socket.create_connection(address, timeout=10) as client:
+        client.sendall(b"?")
+        received = bytearray()
+        while len(received) < size and (data := client.recv(1 << 16)):
+            received += data
+        return bytes(received)
+
+
+async def listening(network: SocketNetwork, pieces: list[Piece]) -> Listening:
+    door = await network.listen("127.0.0.1", 0, lambda channel: Answering(channel, pieces))
+    door.start()
+    return door
+
+
+@pytest.mark.parametrize("size", [1, RANGE_COPIED_BYTES_MAX, 3_000_000])
+def test_buffers_and_file_ranges_arrive_in_order(tmp_path: object, size: int) -> None:
+    file = real_disk().open(f"{tmp_path}/log", create=True)
+    data = bytes(range(256)) * (size // 256 + 1)
+    file.append([b"skipped", data])
+    pieces: list[Piece] = [b"head", b"", FileRange(file, 7, size), b"tail", b""]
+
+    async def test(network: SocketNetwork) -> None:
+        door = await listening(network, pieces)
+        expected = b"head" + data[:size] + b"tail"
+        assert await asyncio.to_thread(ask, door.address, len(expected)) == expected
+        door.close()
+
+    run(test)
+
+
+def test_the_hook_runs_before_anything_is_sent() -> None:
+    events: list[str] = []
+
+    async def test(network: SocketNetwork) -> None:
+        network.before_sending = lambda: events.append("flushed")
+        door = await listening(network, [b"answer"])
+        assert await asyncio.to_thread(ask, door.address, 6) == b"answer"
+        assert events[0] == "flushed"
+        door.close()
+
+    run(test)
+
+
+def test_nobody_is_accepted_before_the_start() -> None:
+    async def test(network: SocketNetwork) -> None:
+        door = await network.listen("127.0.0.1", 0, lambda channel: Answering(channel, [b"x"]))
+        asking = asyncio.create_task(asyncio.to_thread(ask, door.address, 1))
+        await asyncio.sleep(0.05)
+        assert not asking.done()
+        door.start()
+        assert await asking == b"x"
+        door.close()
+
+    run(test)
+
+
+def test_a_connection_that_the_peer_closes_is_told() -> None:
+    peers: list[Answering] = []
+
+    def accept(channel: Channel) -> Answering:
+        peers.append(Answering(channel, []))
+        return peers[-1]
+
+    async def test(network: SocketNetwork) -> None:
+        door = await network.listen("127.0.0.1", 0, accept)
+        door.start()
+        await asyncio.to_thread(lambda: socket.create_connection(door.address).close())
+        while not (peers and peers[0].is_closed):
+            await asyncio.sleep(0.01)
+        door.close()
+
+    run(test)
+
+
+def test_a_port_in_use_is_refused_by_the_system() -> None:
+    async def test(network: SocketNetwork) -> None:
+        door = await network.listen("127.0.0.1", 0, lambda channel: Answering(channel, []))
+        with pytest.raises(OSError, match="in use"):
+            await network.listen("127.0.0.1", door.address.port, lambda c: Answering(c, []))
+        door.close()
+
+    run(test)
