@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def cluster(bootstrap: Bootstrap = BOOTSTRAP_DEFAULT, as_json: AsJson = False) -> None:
-    """Show the cluster: its brokers, controller, features, topics and log directories.
+    """Show brokers, features, topics and disks.
 
     \b
     Examples:

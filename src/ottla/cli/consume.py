@@ -81,10 +81,11 @@ def consume(
     ] = Isolation.UNCOMMITTED,
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
 ) -> None:
-    """Read records from a topic; without a place to begin, those that come from now on.
+    """Read records from a topic.
 
-    Ends with Ctrl-C, after --max-messages, or with --to-end where the topic ended when it began
-    (then from the beginning, unless another place is given).
+    Without a place to begin, those that come from now on. Ends with Ctrl-C, after
+    --max-messages, or with --to-end where the topic ended when it began (then it begins with the
+    first record, unless another place is given).
 
     \b
     Examples:

@@ -74,7 +74,6 @@ class Reader:
             except ClientError as failure:
                 await self._recover(failure)
                 continue
-            self._failing_since, self._failures = None, 0
             if messages or clock.monotonic() >= deadline:
                 return messages
         return []
@@ -133,7 +132,9 @@ class Reader:
     async def _receive(self, wait_ms: Millis) -> list[Message]:
         """Wait for an answer, and take every one that is there."""
         futures = [fetching.future for fetching in self._fetching.values()]
-        await asyncio.wait(futures, timeout=wait_ms / 1000, return_when=asyncio.FIRST_COMPLETED)
+        done, _ = await asyncio.wait(
+            futures, timeout=wait_ms / 1000, return_when=asyncio.FIRST_COMPLETED
+        )
         messages: list[Message] = []
         failures: list[ClientError] = []
         now = self._cluster.clock.monotonic()
@@ -148,6 +149,8 @@ class Reader:
                 )
         if failures and not messages:
             raise failures[0]  # Else it shows again after the messages that did come.
+        if done and not failures:
+            self._failing_since, self._failures = None, 0
         return messages
 
     def _take(self, fetching: Fetching, failures: list[ClientError]) -> list[Message]:

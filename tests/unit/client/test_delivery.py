@@ -1,0 +1,221 @@
+"""Batches on their way: once and in order, whatever the network and the broker do."""
+
+import pytest
+
+from ottla.client.delivery import ProducerSettings
+from ottla.client.errors import ClientError, Refused, RequestTimeout
+from ottla.client.producer import Producer
+from ottla.model.errors import ErrorCode
+from ottla.protocol.apis import ApiKey
+from ottla.protocol.messages import produce as wire
+from ottla.records.batch import Batch
+from tests.unit.client.fake_broker import HANG_UP, SILENCE, World
+from tests.unit.client.test_producer import refused, values
+
+
+def produced(world: World) -> list[Batch]:
+    return [
+        Batch(request.topic_data[0].partition_data[0].records)
+        for key, _, request in world.broker.requests
+        if key == ApiKey.PRODUCE
+    ]
+
+
+def write_then(world: World, then: object):  # noqa: ANN201
+    """The broker writes the batch, and its answer is lost."""
+
+    def step(request: wire.Request, version: int) -> object:
+        world.broker.serve_produce(request, version)
+        return then
+
+    return step
+
+
+@pytest.mark.parametrize("lost_by", [HANG_UP, SILENCE])
+def test_a_batch_whose_answer_was_lost_is_sent_again_as_the_same_batch(lost_by: object) -> None:
+    world = World()
+    world.broker.script[ApiKey.PRODUCE] = [write_then(world, lost_by)]
+
+    async def work() -> None:
+        async with Producer(world.cluster(), ProducerSettings(request_ms_max=1000)) as producer:
+            await (await producer.send("t", b"a"))
+            await (await producer.send("t", b"b"))
+        first, again, second = produced(world)
+        assert bytes(first.data) == bytes(again.data)
+        assert (first.base_sequence, second.base_sequence) == (0, 1)
+        assert values(world) == [b"a", b"b"]
+
+    world.run(work)
+
+
+def test_records_of_a_partition_stay_in_order_while_its_leader_moves() -> None:
+    world = World()
+    code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+    world.broker.script[ApiKey.PRODUCE] = [refused(code), refused(code), refused(code)]
+
+    async def work() -> None:
+        async with Producer(world.cluster(), ProducerSettings(batch_bytes_max=60)) as producer:
+            for index in range(10):
+                await producer.send("t", b"%d" % index)
+        assert values(world) == [b"%d" % index for index in range(10)]
+        assert world.broker.count(ApiKey.METADATA) >= 4  # Where the leader is was asked each time.
+
+    world.run(work)
+
+
+def test_a_batch_that_is_too_large_is_sent_in_halves() -> None:
+    world = World()
+
+    def small_only(request: wire.Request, version: int) -> object:
+        if len(request.topic_data[0].partition_data[0].records or b"") > 200:
+            return refused(ErrorCode.MESSAGE_TOO_LARGE)(request, version)
+        return world.broker.serve_produce(request, version)
+
+    world.broker.always[ApiKey.PRODUCE] = small_only
+
+    async def work() -> None:
+        async with Producer(world.cluster()) as producer:
+            futures = [await producer.send("t", b"%02d" % index * 15) for index in range(10)]
+        assert [(await future).offset for future in futures] == list(range(10))
+        assert values(world) == [b"%02d" % index * 15 for index in range(10)]
+
+    world.run(work)
+
+
+def test_one_record_that_is_too_large_fails_and_the_next_is_written() -> None:
+    world = World()
+    world.broker.script[ApiKey.PRODUCE] = [refused(ErrorCode.MESSAGE_TOO_LARGE)]
+
+    async def work() -> None:
+        async with Producer(world.cluster()) as producer:
+            future = await producer.send("t", b"large")
+            with pytest.raises(Refused, match=r"max\.message\.bytes"):
+                await producer.flush()
+            with pytest.raises(Refused):
+                await future
+            await producer.send("t", b"small")
+        assert values(world) == [b"small"]
+        assert produced(world)[-1].base_sequence == 0  # What was refused used no sequence.
+
+    world.run(work)
+
+
+def test_an_id_that_the_broker_forgot_is_replaced() -> None:
+    world = World()
+
+    async def work() -> None:
+        async with Producer(world.cluster()) as producer:
+            await (await producer.send("t", b"a"))
+            world.broker.script[ApiKey.PRODUCE] = [refused(ErrorCode.UNKNOWN_PRODUCER_ID)]
+            await (await producer.send("t", b"b"))
+        first, *_, last = produced(world)
+        assert last.producer_id != first.producer_id
+        assert last.base_sequence == 0
+        assert values(world) == [b"a", b"b"]
+
+    world.run(work)
+
+
+def test_a_batch_that_may_have_been_written_is_never_sent_under_a_new_id() -> None:
+    world = World()
+    world.broker.script[ApiKey.PRODUCE] = [
+        write_then(world, HANG_UP),
+        refused(ErrorCode.UNKNOWN_PRODUCER_ID),
+    ]
+
+    async def work() -> None:
+        async with Producer(world.cluster()) as producer:
+            await producer.send("t", b"a")
+            with pytest.raises(Refused):
+                await producer.flush()
+            await producer.send("t", b"b")
+        assert values(world) == [b"a", b"b"]
+
+    world.run(work)
+
+
+def test_a_delivery_ends_with_its_deadline_and_the_next_batch_has_a_new_id() -> None:
+    world = World()
+    settings = ProducerSettings(delivery_ms_max=5_000, request_ms_max=2_000)
+
+    async def work() -> None:
+        async with Producer(world.cluster(), settings) as producer:
+            await (await producer.send("t", b"a"))
+            world.broker.always[ApiKey.PRODUCE] = lambda request, version: SILENCE
+            await producer.send("t", b"lost")
+            with pytest.raises(RequestTimeout):
+                await producer.flush()
+            assert 4_000 < world.clock.monotonic() < 9_000
+            del world.broker.always[ApiKey.PRODUCE]
+            await producer.send("t", b"b")
+        assert values(world) == [b"a", b"b"]
+
+    world.run(work)
+
+
+def test_a_duplicate_that_the_broker_no_longer_remembers_counts_as_written() -> None:
+    world = World()
+    world.broker.script[ApiKey.PRODUCE] = [refused(ErrorCode.DUPLICATE_SEQUENCE_NUMBER)]
+
+    async def work() -> None:
+        async with Producer(world.cluster()) as producer:
+            assert (await (await producer.send("t", b"a"))).offset == -1
+
+    world.run(work)
+
+
+def test_with_acks_0_nothing_is_waited_for_and_no_id_is_used() -> None:
+    world = World()
+
+    async def work() -> None:
+        async with Producer(world.cluster(), ProducerSettings(acks=0)) as producer:
+            assert (await (await producer.send("t", b"a"))).offset == -1
+            await (await producer.send("t", b"b"))
+        await world.cluster().refresh()
+        assert values(world) == [b"a", b"b"]
+        assert world.broker.count(ApiKey.INIT_PRODUCER_ID) == 0
+        assert produced(world)[0].producer_id == -1
+
+    world.run(work)
+
+
+def test_a_broker_without_topic_ids_is_written_to_by_name() -> None:
+    world = World()
+    world.broker.ranges[ApiKey.METADATA] = range(0, 10)
+
+    async def work() -> None:
+        async with Producer(world.cluster()) as producer:
+            await producer.send("t", b"a")
+        version = next(v for key, v, _ in world.broker.requests if key == ApiKey.PRODUCE)
+        assert version == 12
+        assert values(world) == [b"a"]
+
+    world.run(work)
+
+
+def test_batches_are_compressed_by_the_codec_asked_for() -> None:
+    world = World()
+
+    async def work() -> None:
+        for codec in range(5):
+            async with Producer(world.cluster(), ProducerSettings(codec=codec)) as producer:
+                await producer.send("t", b"x" * 500)
+        assert [batch.codec for batch in produced(world)] == [0, 1, 2, 3, 4]
+        assert values(world) == [b"x" * 500] * 5
+
+    world.run(work)
+
+
+def test_a_topic_that_was_deleted_meanwhile_fails_its_records() -> None:
+    world = World()
+
+    async def work() -> None:
+        async with Producer(world.cluster()) as producer:
+            await (await producer.send("t", b"a"))
+            world.broker.topics.clear()
+            world.broker.script[ApiKey.PRODUCE] = [refused(ErrorCode.UNKNOWN_TOPIC_ID)]
+            await producer.send("t", b"b")
+            with pytest.raises(ClientError, match="no topic 't'"):
+                await producer.flush()
+
+    world.run(work)
