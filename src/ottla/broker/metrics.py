@@ -6,33 +6,16 @@ a callable that returns a number, or a number for each value of one label. The v
 are capped, so that no client can make the answer grow by inventing names.
 """
 
-from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from ottla.protocol.apis import ApiKey
 
 LABEL_VALUES_MAX: Final = 200
-LATENCY_BUCKETS_MS: Final = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 5000)
 
 Reading = float | Mapping[str, float]
-
-
-class Histogram:
-    """Counts of observations by upper bound."""
-
-    __slots__ = ("bounds", "counts", "total")
-
-    def __init__(self, bounds: Sequence[float] = LATENCY_BUCKETS_MS) -> None:
-        self.bounds: Final = tuple(bounds)
-        self.counts: Final = [0] * (len(bounds) + 1)
-        self.total = 0.0
-
-    def observe(self, value: float) -> None:
-        self.counts[bisect_left(self.bounds, value)] += 1
-        self.total += value
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +34,8 @@ class Metrics:
     requests: defaultdict[int, int] = field(default_factory=lambda: defaultdict(int))
     bytes_in: int = 0  # Of record batches that were let in.
     bytes_out: int = 0  # Of record batches in fetch answers.
-    batches_refused: int = 0
-    connections_accepted: int = 0
-    connections_refused: int = 0
     protocol_errors: int = 0
     server_errors: int = 0
-    sync_ms: Histogram = field(default_factory=Histogram)
     gauges: list[Gauge] = field(default_factory=list)
 
     def add_gauge(
@@ -71,9 +50,6 @@ class Metrics:
         lines: list[str] = []
         for gauge in (*self._counters(), *self.gauges):
             lines += _lines(gauge)
-        lines += _histogram_lines(
-            "ottla_sync_ms", "How long syncing log files to disk took.", self.sync_ms
-        )
         return "\n".join(lines) + "\n"
 
     def _counters(self) -> list[Gauge]:
@@ -90,21 +66,6 @@ class Metrics:
             ),
             counter("ottla_bytes_in_total", "Bytes of batches let in.", lambda: self.bytes_in),
             counter("ottla_bytes_out_total", "Bytes of batches sent.", lambda: self.bytes_out),
-            counter(
-                "ottla_batches_refused_total",
-                "Batches that were not let in.",
-                lambda: self.batches_refused,
-            ),
-            counter(
-                "ottla_connections_accepted_total",
-                "Connections accepted.",
-                lambda: self.connections_accepted,
-            ),
-            counter(
-                "ottla_connections_refused_total",
-                "Connections refused because there were too many.",
-                lambda: self.connections_refused,
-            ),
             counter(
                 "ottla_protocol_errors_total",
                 "Connections closed because of what they sent.",
@@ -133,15 +94,6 @@ def _lines(gauge: Gauge) -> list[str]:
         rest = sum(reading.values()) - sum(number for _, number in shown)
         lines.append(f'{gauge.name}{{{gauge.label}="(others)"}} {_number(rest)}')
     return lines
-
-
-def _histogram_lines(name: str, help: str, histogram: Histogram) -> list[str]:
-    lines = [f"# HELP {name} {help}", f"# TYPE {name} histogram"]
-    count = 0
-    for bound, inside in zip((*histogram.bounds, "+Inf"), histogram.counts, strict=True):
-        count += inside
-        lines.append(f'{name}_bucket{{le="{bound}"}} {count}')
-    return [*lines, f"{name}_sum {_number(histogram.total)}", f"{name}_count {count}"]
 
 
 def _api_name(key: int) -> str:

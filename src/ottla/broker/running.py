@@ -13,6 +13,7 @@ from collections.abc import Callable
 from random import SystemRandom
 
 from ottla.broker.endpoints import HostPort
+from ottla.broker.gauges import add_gauges
 from ottla.broker.metadata_log import FormatRefused
 from ottla.broker.metrics_endpoint import MetricsEndpoint
 from ottla.broker.server import Broker
@@ -68,22 +69,27 @@ async def _serve(
 ) -> None:
     stopped = _stop_on_signals()
     broker = Broker(settings, env)
-    watched = MetricsEndpoint(broker.metrics, lambda: None)
+    problem: str | None = "starting"
+    watched = MetricsEndpoint(broker.metrics, lambda: problem)
     try:
+        if settings.ottla_metrics_listener is not None:
+            where = await watched.start(settings.ottla_metrics_listener)
+            logger.info("metrics at http://%s/metrics", where)
         for line in prepare(env.disk, settings, env.clock.wall(), env.random.randbytes):
             logger.info("%s", line)
         await broker.start()
-        if settings.ottla_metrics_listener is not None:
-            await watched.start(settings.ottla_metrics_listener)
     except (OSError, SettingsError, DirectoryRefused, FormatRefused, Damaged) as error:
         raise StartRefused(explained(error, settings)) from error
+    add_gauges(broker)
+    problem = None
     announce(broker)
     await asyncio.wait((stopped, broker.failed), return_when=asyncio.FIRST_COMPLETED)
-    await watched.close()
     if broker.failed.done():
         broker.failed.result()  # Raises what ended it; the files are left as they are.
+    problem = "stopping"
     logger.info("stopping")
     await broker.stop()
+    await watched.close()
     logger.info("stopped")
 
 

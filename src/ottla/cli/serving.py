@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("ottla.cli")
 
+BROKEN = 70  # As sysexits has it: an error of the program itself.
 DEFAULT_ADDRESS = "127.0.0.1:9092"
 
 
@@ -28,6 +29,9 @@ def serve(settings: "Settings", prepare: Prepare) -> None:
         run(settings, prepare, _announce)
     except StartRefused as refused:
         raise SettingsError(str(refused)) from refused
+    except Exception:
+        logger.exception("the broker cannot go on")
+        sys.exit(BROKEN)
 
 
 def _announce(broker: "Broker") -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ottla.broker.metrics import LABEL_VALUES_MAX, Histogram, Metrics
+from ottla.broker.metrics import LABEL_VALUES_MAX, Metrics
 from ottla.protocol.apis import ApiKey
 
 
@@ -49,17 +49,3 @@ def test_a_gauges_name_is_its_own() -> None:
     metrics.add_gauge("g", "G.", lambda: 0)
     with pytest.raises(AssertionError):
         metrics.add_gauge("g", "G.", lambda: 0)
-
-
-def test_a_histogram_counts_up_to_each_bound() -> None:
-    metrics = Metrics(sync_ms=Histogram([1, 10]))
-    for value in (0.5, 1, 5, 100):
-        metrics.sync_ms.observe(value)
-    shown = [line for line in lines(metrics) if line.startswith("ottla_sync_ms")]
-    assert shown == [
-        'ottla_sync_ms_bucket{le="1"} 2',
-        'ottla_sync_ms_bucket{le="10"} 3',
-        'ottla_sync_ms_bucket{le="+Inf"} 4',
-        "ottla_sync_ms_sum 106.5",
-        "ottla_sync_ms_count 4",
-    ]

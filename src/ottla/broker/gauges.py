@@ -1,0 +1,61 @@
+"""What can be read off a broker at any moment, for those who watch it."""
+
+import os
+import resource
+import sys
+from typing import TYPE_CHECKING
+
+from ottla import __version__
+
+if TYPE_CHECKING:
+    from ottla.broker.server import Broker
+
+BYTES_PER_MAXRSS = 1 if sys.platform == "darwin" else 1024
+
+
+def add_gauges(broker: "Broker") -> None:
+    """Name everything once; nothing is read before someone asks."""
+    add, directories = broker.metrics.add_gauge, broker.directories
+    add("ottla_info", "The version that runs.", lambda: {__version__: 1}, label="version")
+    add("ottla_connections", "Open connections.", lambda: len(broker.connections.open))
+    add("ottla_partitions", "Partitions this broker leads.", lambda: len(broker.partitions))
+    add("ottla_topics", "Topics of the cluster.", lambda: len(broker.image.topics_by_name))
+    add("ottla_fetch_sessions", "Incremental fetch sessions.", lambda: len(broker.fetch_sessions))
+    add(
+        "ottla_request_memory_bytes",
+        "Memory that requests take which are being received or served.",
+        lambda: broker.memory.used_bytes,
+    )
+    add(
+        "ottla_log_bytes",
+        "Bytes of the logs in each directory.",
+        lambda: {d.path: sum(log.size_bytes for log in d.logs.values()) for d in directories.all()},
+        label="directory",
+    )
+    add(
+        "ottla_log_directory_online",
+        "Whether each log directory can be used.",
+        lambda: {d.path: d.failure is None for d in directories.all()},
+        label="directory",
+    )
+    add(
+        "ottla_log_directory_full",
+        "Whether each log directory refuses writes for want of space.",
+        lambda: {d.path: d.is_full for d in directories.all()},
+        label="directory",
+    )
+    add("ottla_process_cpu_seconds", "Time this process has computed for.", _cpu_seconds)
+    add("ottla_process_resident_bytes", "Memory this process takes.", _resident_bytes)
+
+
+def _cpu_seconds() -> float:
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime
+
+
+def _resident_bytes() -> float:
+    try:
+        with open("/proc/self/statm", "rb") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:  # Elsewhere than on Linux, the most it ever took is all there is to know.
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * BYTES_PER_MAXRSS
