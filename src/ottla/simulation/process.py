@@ -22,6 +22,7 @@ class Process:
     def __init__(self, name: str) -> None:
         self.name = name
         self.is_alive = True
+        self.killed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.on_killed: list[Callable[[], None]] = []
         self._tasks: list[asyncio.Task[Any]] = []
         self._context = copy_context()
@@ -50,6 +51,7 @@ class Process:
         if not self.is_alive:
             return
         self.is_alive = False
+        self.killed.set_result(None)
         for callback in self.on_killed:
             callback()
 

@@ -6,6 +6,7 @@ All calls that are not coroutines come from the loop. Starting again keeps the p
 import asyncio
 from collections.abc import Callable, Mapping
 
+from ottla.broker.preparation import prepare_up
 from ottla.broker.running import real_environment
 from ottla.broker.server import Broker
 from ottla.broker.settings import Settings, zero_configuration
@@ -35,8 +36,10 @@ class HostedBroker:
         defaults = zero_configuration(self._data, port=self._port, controller_port=0)
         settings = Settings.load({**defaults, **self._settings}, host_name=lambda: "localhost")
         self._env = real_environment(loop)
-        broker = Broker(settings, self._env)
+        env = self._env
         try:
+            prepare_up(env.disk, settings, env.clock.wall(), env.random.randbytes)
+            broker = Broker(settings, env)
             await broker.start()
         except BaseException:
             await self.stop(cleanly=False)

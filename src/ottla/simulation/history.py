@@ -1,0 +1,144 @@
+"""What the clients of a run did and saw, and what that must never contradict.
+
+Every value is unique, so that a record read says which send it came from. A send that failed or
+timed out may have been written or not; one that was acknowledged was written, at the offset that
+the broker said. How often a value may appear depends on what its producer asked for.
+"""
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Final
+
+from ottla.model.types import Offset, TopicPartition
+
+UNKNOWN_OFFSET: Final = -1  # The broker did not say where: acks 0, or a duplicate of long ago.
+
+
+class Violation(Exception):
+    """Something happened that must not; the text says what."""
+
+
+@dataclass(frozen=True, slots=True)
+class Guarantee:
+    """What a producer may rely on."""
+
+    name: str
+    is_kept: bool  # What was acknowledged is there,
+    is_once: bool  # no value is there twice,
+    is_ordered: bool  # and acknowledged values lie in the order of their sending.
+
+
+IDEMPOTENT: Final = Guarantee("idempotent", is_kept=True, is_once=True, is_ordered=True)
+ACKS_ONE: Final = Guarantee("acks=1", is_kept=True, is_once=False, is_ordered=False)
+ACKS_NONE: Final = Guarantee("acks=0", is_kept=False, is_once=True, is_ordered=False)
+
+
+@dataclass(slots=True)
+class Sent:
+    """One value: who sent it when, and what became of it as far as its sender knows."""
+
+    producer: str
+    number: int
+    guarantee: Guarantee
+    topic_partition: TopicPartition
+    is_acknowledged: bool = False
+    offset: Offset = UNKNOWN_OFFSET
+
+
+@dataclass(slots=True)
+class History:
+    sent: dict[bytes, Sent] = field(default_factory=dict)
+    # What some consumer saw where: it must stay so for everyone.
+    seen: dict[TopicPartition, dict[Offset, bytes]] = field(
+        default_factory=lambda: defaultdict(dict)
+    )
+    reads: int = 0
+
+    def sending(self, value: bytes, sent: Sent) -> None:
+        assert value not in self.sent, "values are unique"
+        self.sent[value] = sent
+
+    def acknowledged(self, value: bytes, offset: Offset) -> None:
+        sent = self.sent.get(value)
+        if sent is not None:  # Else its topic has been deleted meanwhile.
+            sent.is_acknowledged, sent.offset = True, offset
+
+    def read(self, topic_partition: TopicPartition, offset: Offset, value: bytes) -> None:
+        """A consumer got this record."""
+        self.reads += 1
+        seen = self.seen[topic_partition]
+        before = seen.setdefault(offset, value)
+        if before != value:
+            raise Violation(f"{topic_partition} at {offset} was {before!r} and is now {value!r}")
+        sent = self.sent.get(value)
+        if sent is None:
+            raise Violation(f"{topic_partition} at {offset} holds {value!r}, which nobody sent")
+        if sent.topic_partition != topic_partition:
+            raise Violation(f"{value!r} was sent to {sent.topic_partition}, not {topic_partition}")
+
+    def forget(self, topic: str) -> None:
+        """The topic was deleted: nothing is expected of it any more."""
+        self.sent = {v: s for v, s in self.sent.items() if s.topic_partition.topic != topic}
+        for topic_partition in [tp for tp in self.seen if tp.topic == topic]:
+            del self.seen[topic_partition]
+
+    def forget_unsynced(self) -> None:
+        """Power was lost: what was acknowledged only by the page cache may be gone, seen or not."""
+        for sent in self.sent.values():
+            sent.is_acknowledged, sent.offset = False, UNKNOWN_OFFSET
+        self.seen.clear()
+
+    @property
+    def acknowledgements(self) -> int:
+        return sum(sent.is_acknowledged for sent in self.sent.values())
+
+
+def check_final(history: History, logs: dict[TopicPartition, list[tuple[Offset, bytes]]]) -> None:
+    """Compare all that is in the logs at the end with all that was ever done."""
+    places: dict[bytes, list[tuple[TopicPartition, Offset]]] = defaultdict(list)
+    for topic_partition, records in logs.items():
+        _check_dense(topic_partition, [offset for offset, _ in records])
+        for offset, value in records:
+            history.read(topic_partition, offset, value)
+            places[value].append((topic_partition, offset))
+    for value, sent in history.sent.items():
+        _check_value(value, sent, [offset for _, offset in places[value]])
+    for topic_partition, seen in history.seen.items():
+        present = {offset for offset, _ in logs.get(topic_partition, ())}
+        for offset in seen:
+            if offset not in present:
+                raise Violation(f"{topic_partition} at {offset} was read once and is gone")
+    _check_order(history)
+
+
+def _check_dense(topic_partition: TopicPartition, offsets: list[Offset]) -> None:
+    for before, after in pairwise(offsets):
+        if after != before + 1:
+            raise Violation(f"{topic_partition} has {after} right after {before}")
+
+
+def _check_value(value: bytes, sent: Sent, offsets: list[Offset]) -> None:
+    about = f"{value!r} ({sent.guarantee.name}) in {sent.topic_partition}"
+    if sent.is_acknowledged and sent.guarantee.is_kept:
+        if not offsets:
+            raise Violation(f"{about} was acknowledged at {sent.offset} and is lost")
+        if sent.offset != UNKNOWN_OFFSET and sent.offset not in offsets:
+            raise Violation(f"{about} was acknowledged at {sent.offset} and lies at {offsets}")
+    if sent.guarantee.is_once and len(offsets) > 1:
+        raise Violation(f"{about} is there {len(offsets)} times: at {offsets}")
+
+
+def _check_order(history: History) -> None:
+    last: dict[tuple[str, TopicPartition], Sent] = {}
+    for sent in history.sent.values():
+        if not sent.guarantee.is_ordered or sent.offset == UNKNOWN_OFFSET:
+            continue
+        key = (sent.producer, sent.topic_partition)
+        before = last.get(key)
+        if before is not None and before.offset >= sent.offset:
+            raise Violation(
+                f"{sent.producer} sent {before.number} before {sent.number} to "
+                f"{sent.topic_partition}, but they lie at {before.offset} and {sent.offset}"
+            )
+        last[key] = sent

@@ -1,0 +1,165 @@
+"""The machine that a simulated broker runs on: its disk, and one process of the broker at a time.
+
+Killed, the process is simply gone, in the middle of whatever it did; the disk keeps what the kind
+of death leaves. A broker that ends by itself is started again, as a supervisor would.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from random import Random
+
+from ottla.broker.preparation import prepare_up
+from ottla.broker.server import Broker
+from ottla.broker.settings import Settings, zero_configuration
+from ottla.env.environment import Environment
+from ottla.env.workers import InlineWorkers
+from ottla.model.errors import Damaged
+from ottla.simulation.clock import VirtualClock
+from ottla.simulation.disk import SimulatedDisk
+from ottla.simulation.history import Violation
+from ottla.simulation.network import SimulatedNetwork
+from ottla.simulation.plan import Plan
+from ottla.simulation.process import Process
+from ottla.simulation.trace import Trace
+
+logger = logging.getLogger(__name__)
+
+HOST, PORT = "broker", 9092
+CAPACITY_BYTES = 1 << 40
+RESTART_MS = 200
+POLL_SECONDS = 0.01
+
+
+class MachineDisk(SimulatedDisk):
+    """A disk whose operations show in the trace, and whose crashes kill the process at once."""
+
+    def __init__(self, source: Random, clock: VirtualClock, trace: Trace) -> None:
+        self._clock = clock
+        self._trace = trace
+        self.on_crash: Callable[[], None] = _nothing
+        super().__init__(source, capacity_bytes=CAPACITY_BYTES)
+
+    @property
+    def now_ms(self) -> int:
+        return self._clock.wall()
+
+    @now_ms.setter
+    def now_ms(self, _: int) -> None:
+        pass
+
+    def heal(self) -> None:
+        """Forget the failures that were set and have not happened."""
+        self._failures.clear()
+        self.capacity_bytes = CAPACITY_BYTES
+
+    def step(self, operation: str, path: str, generation: int | None = None) -> bool:
+        self._trace.note(f"disk {operation} {path}")
+        crashes = super().step(operation, path, generation)
+        if crashes:
+            self.on_crash()
+        return crashes
+
+
+class Machine:
+    def __init__(self, plan: Plan, network: SimulatedNetwork, clock: VirtualClock) -> None:
+        self.disk = MachineDisk(Random(f"disk/{plan.seed}"), clock, network.trace)
+        self.process: Process | None = None
+        self.broker: Broker | None = None  # While it serves.
+        self.starts = 0
+        self._dead: list[Process] = []
+        self._down_until = 0
+        self._plan = plan
+        self._network = network
+        self._clock = clock
+        directories = [f"/data-{number}" for number in range(plan.log_dirs)]
+        properties = zero_configuration(",".join(directories), host=HOST, port=PORT)
+        properties |= {"ottla.disk.reserve.bytes": "4096", **plan.settings}
+        self._settings = Settings.load(properties, host_name=lambda: HOST)
+
+    def supervise(self) -> None:
+        """Start the broker if it is down and its time to be down is over."""
+        if self.process is None and self._down_until <= self._clock.monotonic():
+            self._start()
+
+    async def wait_serving(self) -> Broker:
+        while self.broker is None:
+            self.supervise()
+            await asyncio.sleep(POLL_SECONDS)
+        return self.broker
+
+    def kill(self, down_ms: int) -> None:
+        """As kill -9: the page cache survives."""
+        self._network.trace.note("kill")
+        self._die(down_ms)
+
+    def cut_power(self, down_ms: int) -> None:
+        self._network.trace.note("power loss")
+        self._die(down_ms)
+        self.disk.cut_power()
+
+    async def stop(self, down_ms: int = 0) -> None:
+        """Stop the broker cleanly, if it serves."""
+        broker, process = self.broker, self.process
+        if broker is None or process is None:
+            return
+        self._network.trace.note("stop")
+        self.broker = None
+        stopping = process.start(broker.stop())
+        await asyncio.wait([stopping, process.killed], return_when=asyncio.FIRST_COMPLETED)
+        if process.is_alive:
+            self._die(down_ms)
+            stopping.result()
+
+    def _start(self) -> None:
+        self.starts += 1
+        self._network.trace.note(f"start {self.starts}")
+        self.disk.kill()  # Whatever the last process held is free.
+        self.disk.on_crash = lambda: self._die(RESTART_MS)
+        process = self.process = Process(f"broker/{self.starts}")
+        task = process.start(self._run(process))
+        task.add_done_callback(lambda task: self._ended(process, task))
+
+    def _die(self, down_ms: int) -> None:
+        process, self.process, self.broker = self.process, None, None
+        self._down_until = self._clock.monotonic() + down_ms
+        if process is not None:
+            process.kill()
+            self._dead.append(process)
+
+    def bury(self) -> None:
+        """Take apart what all killed processes left."""
+        self._die(0)
+        for process in self._dead:
+            process.bury()
+
+    async def _run(self, process: Process) -> None:
+        env = Environment(
+            clock=self._clock,
+            disk=self.disk,
+            network=self._network.host(HOST),
+            workers=InlineWorkers(),
+            random=Random(f"broker/{self._plan.seed}/{self.starts}"),
+        )
+        prepare_up(self.disk, self._settings, self._clock.wall(), env.random.randbytes)
+        broker = Broker(self._settings, env)
+        await broker.start()
+        if self.process is process:
+            self.broker = broker
+            self._network.trace.note("serving")
+        await broker.failed
+
+    def _ended(self, process: Process, task: "asyncio.Task[None]") -> None:
+        """It could not start, or not go on: only a sick disk is a reason."""
+        if self.process is not process or task.cancelled():
+            return
+        error = task.exception()
+        self._network.trace.note(f"the broker ended: {type(error).__name__}")
+        self._die(RESTART_MS)
+        if isinstance(error, OSError | Damaged) and self._plan.has_sick_disk:
+            return
+        raise Violation(f"the broker ended by itself: {error!r}") from error
+
+
+def _nothing() -> None:
+    pass

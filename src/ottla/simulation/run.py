@@ -1,0 +1,210 @@
+"""One run: a broker, its clients and its misfortunes in virtual time, all from one seed.
+
+First the faults of the plan, with every client at work; then everything heals, all clients must
+come to an end within a bounded time, and what is in the logs must be what the history allows.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from ottla.client.cluster import ClientSettings, Cluster
+from ottla.env.network import Address
+from ottla.simulation.clock import VirtualClock
+from ottla.simulation.history import History, Violation, check_final
+from ottla.simulation.invariants import Invariants
+from ottla.simulation.loop import VirtualLoop
+from ottla.simulation.machine import HOST, PORT, Machine
+from ottla.simulation.nemesis import Nemesis
+from ottla.simulation.network import SimulatedNetwork
+from ottla.simulation.plan import Plan, plan_for
+from ottla.simulation.process import task_factory
+from ottla.simulation.trace import Trace
+from ottla.simulation.workload import Workload
+
+HEAL_SECONDS_MAX = 90.0  # After the last fault, until every client has come to its end.
+WATCH_SECONDS = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a run came to; two runs of one seed have the same."""
+
+    seed: int
+    digest: str
+    events: int
+    virtual_seconds: float
+    starts: int
+    sent: int
+    acknowledged: int
+    read: int
+    faults: dict[str, int]
+
+
+class Failure(Exception):
+    """A run broke a promise: the seed with which it does so again, and what came before."""
+
+    def __init__(self, plan: Plan, error: BaseException, trace: Trace) -> None:
+        last = "\n".join(list(trace.lines)[-30:])
+        super().__init__(
+            f"seed {plan.seed}: {error}\n  plan: {plan}\n  replay: ottla simulate --seed "
+            f"{plan.seed}\n  the last events:\n{last}"
+        )
+        self.plan = plan
+
+
+def simulate(
+    seed: int, plan: Plan | None = None, listener: Callable[[str], None] | None = None
+) -> Report:
+    """Run a seed; raises Failure if something happened that must not."""
+    plan = plan or plan_for(seed)
+    loop = VirtualLoop()
+    loop.set_task_factory(task_factory)  # type: ignore[arg-type]
+    trace = Trace(lambda: loop.now_ns)
+    trace.listener = listener
+    world = World(plan, loop, trace)
+    try:
+        with _errors_collected(loop) as errors:
+            try:
+                loop.run_until_complete(world.run(errors))
+            finally:
+                world.end()
+    except Exception as error:
+        raise Failure(plan, _reason(error), trace) from error
+    finally:
+        _close(loop)
+    return world.report()
+
+
+class World:
+    def __init__(self, plan: Plan, loop: VirtualLoop, trace: Trace) -> None:
+        self.plan = plan
+        self.history = History()
+        self.network = SimulatedNetwork(loop, Random(f"network/{plan.seed}"), trace)
+        self.network.link.delay_ns_mean = plan.delay_ns_mean
+        self.machine = Machine(plan, self.network, VirtualClock(loop))
+        self.workload = Workload(plan, self.history, self._connect)
+        self.nemesis = Nemesis(plan, self.machine, self.network, self.history)
+        self._invariants = Invariants(self.machine)
+        self._loop = loop
+        self._trace = trace
+
+    async def run(self, errors: list[BaseException]) -> None:
+        await self.machine.wait_serving()
+        await self.workload.create_topics()
+        async with asyncio.TaskGroup() as group:
+            watching = group.create_task(self._watch(errors))
+            try:
+                await self._work()
+            finally:
+                watching.cancel()
+        await self._audit()
+        await self.machine.stop()  # A clean stop and start must change nothing either.
+        await self.machine.wait_serving()
+        await self._audit()
+        _raise_first(errors)
+
+    async def _work(self) -> None:
+        """All clients under faults; then heal, and wait for all to end."""
+        plan, workload = self.plan, self.workload
+        try:
+            async with (
+                asyncio.timeout(plan.seconds + HEAL_SECONDS_MAX),
+                asyncio.TaskGroup() as all_,
+            ):
+                harm = all_.create_task(self.nemesis.run())
+                for number, guarantee in enumerate(plan.producers):
+                    all_.create_task(workload.produce(number, guarantee))
+                for number in range(plan.consumers):
+                    all_.create_task(workload.consume(number))
+                all_.create_task(workload.replace_topics())
+                await asyncio.sleep(plan.seconds)
+                self.nemesis.stop()
+                await harm
+                await self.machine.wait_serving()
+                workload.is_over = True
+        except TimeoutError:
+            raise Violation(f"clients still wait {HEAL_SECONDS_MAX} s after the end") from None
+
+    async def _audit(self) -> None:
+        self._trace.note("audit")
+        try:
+            async with asyncio.timeout(HEAL_SECONDS_MAX):
+                logs = await self.workload.read_all()
+                topics = await self.workload.list_topics()
+        except TimeoutError:
+            raise Violation("the logs cannot be read in the end") from None
+        check_final(self.history, logs)
+        if topics != set(self.workload.topics):
+            raise Violation(f"there are topics {topics}, not {set(self.workload.topics)}")
+
+    async def _watch(self, errors: list[BaseException]) -> None:
+        while True:
+            await asyncio.sleep(WATCH_SECONDS)
+            _raise_first(errors)
+            self._invariants.check()
+            self.machine.supervise()
+
+    def _connect(self, name: str, settings: ClientSettings) -> Cluster:
+        return Cluster(
+            [Address(HOST, PORT)],
+            network=self.network.host(name),
+            clock=VirtualClock(self._loop),
+            source=Random(f"{name}/{self.plan.seed}"),
+            settings=settings,
+        )
+
+    def end(self) -> None:
+        self.machine.bury()
+
+    def report(self) -> Report:
+        return Report(
+            seed=self.plan.seed,
+            digest=self._trace.digest(),
+            events=self._trace.events,
+            virtual_seconds=self._loop.time(),
+            starts=self.machine.starts,
+            sent=len(self.history.sent),
+            acknowledged=self.history.acknowledgements,
+            read=self.history.reads,
+            faults=dict(sorted(self.nemesis.counts.items())),
+        )
+
+
+@contextlib.contextmanager
+def _errors_collected(loop: VirtualLoop) -> Iterator[list[BaseException]]:
+    """What callbacks raise, which asyncio would only log."""
+    errors: list[BaseException] = []
+
+    def handle(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        errors.append(error or Violation(str(context["message"])))
+
+    loop.set_exception_handler(handle)
+    yield errors
+
+
+def _raise_first(errors: list[BaseException]) -> None:
+    if errors:
+        raise Violation(f"an error that nobody caught: {errors[0]!r}") from errors[0]
+
+
+def _reason(error: BaseException) -> BaseException:
+    """The first plain error inside of groups of them."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+def _close(loop: VirtualLoop) -> None:
+    """End what is left without letting it run on."""
+    loop.set_exception_handler(lambda *_: None)
+    for task in asyncio.all_tasks(loop):
+        task._log_destroy_pending = False  # type: ignore[attr-defined]
+        work = task.get_coro()
+        with contextlib.suppress(BaseException):
+            work.close()
+    loop.close()
