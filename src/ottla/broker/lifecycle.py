@@ -7,7 +7,11 @@ from typing import TYPE_CHECKING
 
 from ottla.metadata.features import SUPPORTED
 from ottla.model.types import Uuid
-from ottla.protocol.messages import broker_heartbeat, broker_registration
+from ottla.protocol.messages import (
+    broker_heartbeat,
+    broker_registration,
+    controller_registration,
+)
 
 if TYPE_CHECKING:
     from ottla.broker.server import Broker
@@ -39,6 +43,41 @@ class Lifecycle:
         response = await broker.quorum.submit(request)
         self.broker_epoch = response.broker_epoch
         await self.heartbeat()
+
+    async def register_controller(self) -> None:
+        """The controller beside this broker is a node of its own, with its own listeners."""
+        broker = self._broker
+        await broker.quorum.submit(
+            controller_registration.Request(
+                controller_id=broker.node_id,
+                incarnation_id=broker.env.random.randbytes(16),
+                listeners=[
+                    controller_registration.Listener(
+                        endpoint.name,
+                        endpoint.host or broker.addresses[endpoint.name].host,
+                        endpoint.port or broker.addresses[endpoint.name].port,
+                        PLAINTEXT,
+                    )
+                    for endpoint in broker.settings.controller_listeners
+                ],
+                features=[
+                    controller_registration.Feature(name, *levels)
+                    for name, levels in SUPPORTED.items()
+                ],
+            )
+        )
+
+    async def shut_down(self) -> None:
+        """Hand our partitions back, so that whoever opens these directories next need not wait."""
+        request = broker_heartbeat.Request(
+            broker_id=self._broker.node_id,
+            broker_epoch=self.broker_epoch,
+            current_metadata_offset=self._broker.image.offset,
+            want_shut_down=True,
+        )
+        for _ in range(2):  # First it hands over, then it is let go.
+            self._broker.quorum.ask(request, lambda _: None)
+            await self._broker.quorum.settle()
 
     async def heartbeat(self, offline: tuple[Uuid, ...] = ()) -> None:
         await self._broker.quorum.submit(

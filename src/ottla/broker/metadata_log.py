@@ -234,6 +234,9 @@ class MetadataLog:
     def close(self) -> None:
         self._log.close()
 
+    def abandon(self) -> None:
+        self._log.abandon()
+
     def _prepare_directory(self) -> None:
         disk = self._env.disk
         if not disk.is_directory(self.directory):

@@ -174,6 +174,12 @@ class QuorumDriver:
         """After `settle`, when nobody asks any more."""
         self.log.close()
 
+    async def abandon(self) -> None:
+        """Let go of the files as they are, once no worker has them any more."""
+        if self._committing is not None:
+            await asyncio.wait([self._committing])
+        self.log.abandon()
+
     async def snapshot_if_due(self) -> None:
         """Also for whoever keeps house: a snapshot may be due by time alone."""
         if self.log.is_snapshot_due() and not self.image.is_in_transaction:

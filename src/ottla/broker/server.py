@@ -22,6 +22,7 @@ from ottla.broker.memory import RequestMemory
 from ottla.broker.metrics import Metrics
 from ottla.broker.partitions import Partitions
 from ottla.broker.prepared_produce import PreparedProduces
+from ottla.broker.producer_ids import ProducerIds
 from ottla.broker.quorum_driver import QuorumDriver
 from ottla.broker.quorum_settings import controller_settings, metadata_log_settings
 from ottla.broker.settings import Settings
@@ -48,10 +49,12 @@ class Broker:
             settings.max_incremental_fetch_session_cache_slots, env.random.randrange
         )
         self.prepared_produces = PreparedProduces(self)
+        self.producer_ids = ProducerIds(self)
         self.connections = Connections(lambda: self.settings, self.memory, env.clock.monotonic)
         self.directories = LogDirectories(settings, env, self._directory_failed)
         self.partitions = Partitions(self, self.directories)
         self.lifecycle = Lifecycle(self)
+        self.producer_ids = ProducerIds(self)
         self.quorum: QuorumDriver
         self.dispatchers: dict[str, Dispatcher] = {}  # By listener.
         self.failed: asyncio.Future[None]  # Done, with the reason, if the broker cannot go on.
@@ -88,6 +91,7 @@ class Broker:
         self.quorum.subscribe(self._image_changed)
         await self.quorum.lead()
         self.spawn(self.quorum.run())
+        await self.lifecycle.register_controller()
         await self.lifecycle.register()
         self._housekeeping.start()
         for listening in self._listening:
@@ -97,11 +101,14 @@ class Broker:
         """Stop cleanly: what follows needs no recovery."""
         await self._close()
         marks = self.partitions.high_watermarks()
+        await self.lifecycle.shut_down()
+        self.quorum.close()
         self.directories.close(self.lifecycle.broker_epoch, marks)
 
     async def abort(self) -> None:
         """Stop as `kill -9` would, as far as the files can tell."""
         await self._close()
+        await self.quorum.abandon()
         self.directories.abandon()
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:

@@ -1,0 +1,15 @@
+"""CreatePartitions (api key 37), versions 0 to 3.
+
+The controller checks and decides; the new partitions are hosted here before the answer leaves.
+"""
+
+from ottla.broker.dispatch import Context, handles
+from ottla.broker.server import Broker
+from ottla.protocol.messages import create_partitions as wire
+
+
+@handles(wire.Request)
+async def handle(request: wire.Request, context: Context, broker: Broker) -> wire.Response:
+    response = await broker.quorum.submit(request)
+    assert isinstance(response, wire.Response), "the controller answers in kind"
+    return response

@@ -1,0 +1,22 @@
+"""DeleteTopics (api key 20), versions 1 to 6.
+
+v3  TOPIC_DELETION_DISABLED where `delete.topic.enable` is false     v6  topics by id
+"""
+
+from ottla.broker.dispatch import Context, handles
+from ottla.broker.server import Broker
+from ottla.model.errors import ErrorCode, Refusal
+from ottla.protocol.messages import delete_topics as wire
+
+DISABLED_SINCE = 3
+
+
+@handles(wire.Request)
+async def handle(request: wire.Request, context: Context, broker: Broker) -> wire.Response:
+    if not broker.settings.delete_topic_enable:
+        if context.version < DISABLED_SINCE:
+            raise Refusal(ErrorCode.INVALID_REQUEST, "Topic deletion is disabled.")
+        raise Refusal(ErrorCode.TOPIC_DELETION_DISABLED)
+    response = await broker.quorum.submit(request)
+    assert isinstance(response, wire.Response), "the controller answers in kind"
+    return response

@@ -1,0 +1,176 @@
+"""Metadata (api key 3), versions 0 to 13: brokers, topics, and who leads which partition.
+
+v0   an empty list asks for all topics, later null does; replicas that are down are left out
+v4   auto-creation may be declined       v6   a leader without the listener: LISTENER_NOT_FOUND
+v8   what the caller may do, if asked    v12  topics by id
+
+Better than Kafka, which answers UNKNOWN_TOPIC_OR_PARTITION until the client asks again: a topic
+that is created by the asking is in the answer, and can be written to.
+"""
+
+from collections.abc import Callable
+
+from ottla.broker import cluster_view
+from ottla.broker.connection import Reply
+from ottla.broker.dispatch import handles, send
+from ottla.broker.server import Broker
+from ottla.metadata.cluster import INTERNAL_TOPICS, NO_LEADER, Partition, Topic
+from ottla.metadata.image import ClusterImage
+from ottla.metadata.topic_names import fault_of
+from ottla.model.errors import ErrorCode, Refusal
+from ottla.model.types import ZERO_UUID, NodeId, Uuid
+from ottla.protocol.messages import create_topics
+from ottla.protocol.messages import metadata as wire
+
+IDS_SINCE = 12
+LISTENER_NOT_FOUND_SINCE = 6
+CREATE_TIMEOUT_MS = 30_000
+
+
+@handles(wire.Request)
+def handle(request: wire.Request, reply: Reply, broker: Broker) -> None:
+    _check(request, reply.version)
+    missing = _to_create(request, reply.version, broker)
+    if not missing:
+        _answer(request, reply, broker)
+        return
+    _create(missing, broker, lambda: _answer(request, reply, broker))
+
+
+def _check(request: wire.Request, version: int) -> None:
+    for topic in request.topics or ():
+        if version < IDS_SINCE and topic.name is None:
+            message = f"Topic name can not be null for version {version}"
+            raise Refusal(ErrorCode.INVALID_REQUEST, message)
+        if version < IDS_SINCE and topic.topic_id != ZERO_UUID:
+            message = f"Topic IDs are not supported in requests for version {version}"
+            raise Refusal(ErrorCode.INVALID_REQUEST, message)
+
+
+def _is_for_all(request: wire.Request, version: int) -> bool:
+    return request.topics is None or (version == 0 and not request.topics)
+
+
+def _ids(request: wire.Request) -> list[Uuid]:
+    """If any topic is asked for by id, names do not count."""
+    ids = [topic.topic_id for topic in request.topics or ()]
+    return list(dict.fromkeys(topic_id for topic_id in ids if topic_id != ZERO_UUID))
+
+
+def _names(request: wire.Request) -> list[str]:
+    return list(dict.fromkeys(t.name for t in request.topics or () if t.name is not None))
+
+
+def _to_create(request: wire.Request, version: int, broker: Broker) -> list[str]:
+    if not request.allow_auto_topic_creation or not broker.settings.auto_create_topics_enable:
+        return []
+    if _is_for_all(request, version) or _ids(request):
+        return []
+    return [
+        name
+        for name in _names(request)
+        if name not in broker.image.topics_by_name
+        and fault_of(name) is None
+        and name not in INTERNAL_TOPICS
+    ]
+
+
+def _create(names: list[str], broker: Broker, then: Callable[[], None]) -> None:
+    """Whatever becomes of it, the image tells: a topic that failed is answered as unknown."""
+    topics = [
+        create_topics.CreatableTopic(name=name, num_partitions=-1, replication_factor=-1)
+        for name in names
+    ]
+    wanted = create_topics.Request(topics=topics, timeout_ms=CREATE_TIMEOUT_MS)
+    broker.quorum.ask(wanted, lambda _: then())
+
+
+def _answer(request: wire.Request, reply: Reply, broker: Broker) -> None:
+    image, listener = broker.image, reply.connection.listener
+    ids = _ids(request)
+    if _is_for_all(request, reply.version):
+        topics = [_topic(t, image, listener, reply.version) for t in image.topics_by_name.values()]
+    elif ids:
+        topics = [_by_id(topic_id, image, listener, reply.version) for topic_id in ids]
+    else:
+        topics = [_by_name(name, image, listener, reply.version) for name in _names(request)]
+    if request.include_topic_authorized_operations:
+        for topic in topics:
+            topic.topic_authorized_operations = cluster_view.TOPIC_OPERATIONS
+    response = wire.Response(
+        brokers=[
+            wire.MetadataResponseBroker(node.id, endpoint.host, endpoint.port, node.rack)
+            for node, endpoint in cluster_view.alive_brokers(image, listener)
+        ],
+        cluster_id=image.cluster_id,
+        controller_id=broker.node_id,
+        topics=topics,
+    )
+    if request.include_cluster_authorized_operations:
+        response.cluster_authorized_operations = cluster_view.CLUSTER_OPERATIONS
+    send(reply, response)
+
+
+def _by_id(
+    topic_id: Uuid, image: ClusterImage, listener: str, version: int
+) -> wire.MetadataResponseTopic:
+    topic = image.topics_by_id.get(topic_id)
+    if topic is None:
+        return wire.MetadataResponseTopic(ErrorCode.UNKNOWN_TOPIC_ID, None, topic_id)
+    return _topic(topic, image, listener, version)
+
+
+def _by_name(
+    name: str, image: ClusterImage, listener: str, version: int
+) -> wire.MetadataResponseTopic:
+    topic = image.topics_by_name.get(name)
+    if topic is not None:
+        return _topic(topic, image, listener, version)
+    code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if fault_of(name):
+        code = ErrorCode.INVALID_TOPIC_EXCEPTION
+    return wire.MetadataResponseTopic(code, name, is_internal=name in INTERNAL_TOPICS)
+
+
+def _topic(
+    topic: Topic, image: ClusterImage, listener: str, version: int
+) -> wire.MetadataResponseTopic:
+    return wire.MetadataResponseTopic(
+        name=topic.name,
+        topic_id=topic.id,
+        is_internal=topic.is_internal,
+        partitions=[
+            _partition(index, partition, image, listener, version)
+            for index, partition in topic.partitions.items()
+        ],
+    )
+
+
+def _partition(
+    index: int, partition: Partition, image: ClusterImage, listener: str, version: int
+) -> wire.MetadataResponsePartition:
+    replicas, isr = list(partition.replicas), list(partition.isr)
+    if version == 0:
+        replicas = [node for node in replicas if cluster_view.is_alive(image, node, listener)]
+        isr = [node for node in isr if cluster_view.is_alive(image, node, listener)]
+    leader, code = partition.leader, ErrorCode.NONE
+    if not cluster_view.is_alive(image, leader, listener):
+        code = _leaderless(image, leader, version)
+        leader = NO_LEADER
+    elif len(replicas) < len(partition.replicas) or len(isr) < len(partition.isr):
+        code = ErrorCode.REPLICA_NOT_AVAILABLE
+    return wire.MetadataResponsePartition(
+        error_code=code,
+        partition_index=index,
+        leader_id=leader,
+        leader_epoch=partition.leader_epoch,
+        replica_nodes=list(map(int, replicas)),
+        isr_nodes=list(map(int, isr)),
+        offline_replicas=cluster_view.offline_replicas(image, partition, listener),
+    )
+
+
+def _leaderless(image: ClusterImage, leader: NodeId, version: int) -> ErrorCode:
+    if leader in image.brokers and version >= LISTENER_NOT_FOUND_SINCE:
+        return ErrorCode.LISTENER_NOT_FOUND
+    return ErrorCode.LEADER_NOT_AVAILABLE
