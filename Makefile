@@ -47,8 +47,8 @@ types: $(VENV)/.tested ## Static types.
 unit: $(VENV)/.tested ## Unit tests, scenarios and house rules (under 3 minutes with lint and types).
 	$(PYTEST) -n auto --session-timeout=150 tests/test_house.py tests/unit $(wildcard tests/scenarios)
 
-crash: $(VENV)/.tested ## Crashes at every file operation, and kill -9 under load (1 minute).
-	$(PYTEST) -n auto --timeout=100 --session-timeout=100 tests/crash
+crash: $(VENV)/.tested ## Crashes at every file operation, kill -9 under load, crowds (1 minute).
+	$(PYTEST) -n auto --timeout=100 --session-timeout=100 tests/crash tests/process
 
 fuzz: $(VENV)/.tested ## Malformed frames and messages against a live broker (1 minute).
 	$(PYTEST) -n auto --timeout=100 --session-timeout=100 tests/fuzz

@@ -10,6 +10,7 @@ from ottla.cli.cluster import cluster
 from ottla.cli.consume import consume
 from ottla.cli.main import run_light
 from ottla.cli.produce import produce
+from ottla.cli.simulate import simulate
 
 app = typer.Typer(
     name="ottla",
@@ -28,15 +29,22 @@ _UNTOUCHED: Final[dict[str, Any]] = {
 }
 
 
+def _tell_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"ottla {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
 def root(
     version: Annotated[
-        bool, typer.Option("--version", "-V", help="Print the version.", is_eager=True)
+        bool,
+        typer.Option(
+            "--version", "-V", help="Print the version.", is_eager=True, callback=_tell_version
+        ),
     ] = False,
 ) -> None:
-    if version:
-        typer.echo(f"ottla {__version__}")
-        raise typer.Exit
+    pass
 
 
 @app.command(**_UNTOUCHED)
@@ -63,3 +71,4 @@ app.command()(consume)
 app.add_typer(configs.app)
 app.command()(cluster)
 app.add_typer(log.app)
+app.command()(simulate)
