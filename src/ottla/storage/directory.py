@@ -85,7 +85,7 @@ class LogDirectory:
         reserve_bytes: int = RESERVE_BYTES,
     ) -> "LogDirectory":
         """Take the directory for this process; DirectoryRefused if it is not ours to take."""
-        disk.make_directory(path)
+        _make_directory(disk, path)
         try:
             lock = disk.lock(f"{path}/{LOCK}")
         except BlockingIOError as error:
@@ -113,7 +113,6 @@ class LogDirectory:
         if self.disk.exists(path):
             self.disk.remove(path)
             self.disk.sync_directory(self.path)
-        replace_file(self.disk, f"{self.path}/{BOOT_ID}", self._boot_id.encode(), sync=False)
 
     def load_logs(
         self,
@@ -121,7 +120,11 @@ class LogDirectory:
         now: WallTime,
         progress: Progress | None = None,
     ) -> None:
-        """Open every partition in it, recovering after a crash; `__cluster_metadata` is not one."""
+        """Open every partition in it, recovering after a crash; `__cluster_metadata` is not one.
+
+        That log, if it lies here, has to be open before: when this returns, the directory counts
+        as recovered.
+        """
         self.begin()
         for name in self.disk.list(self.path):
             if not self.disk.is_directory(f"{self.path}/{name}"):
@@ -136,6 +139,8 @@ class LogDirectory:
             elif topic_partition.topic != METADATA_TOPIC:
                 config = config_of(topic_partition.topic)
                 self._load_log(topic_partition, config, now, progress)
+        # Only now: whoever is killed while recovering from a power cut has to know of it again.
+        replace_file(self.disk, f"{self.path}/{BOOT_ID}", self._boot_id.encode(), sync=False)
 
     def _load_log(
         self,
@@ -379,3 +384,15 @@ class LogDirectory:
 
     def _write_offsets(self, name: str, offsets: Mapping[TopicPartition, Offset]) -> None:
         replace_file(self.disk, f"{self.path}/{name}", encode_offsets(offsets))
+
+
+def _make_directory(disk: Disk, path: str) -> None:
+    """Make it and what is above it, so that a power cut does not take it away again."""
+    parents: list[str] = []
+    missing = path
+    while missing and not disk.exists(missing):
+        missing = missing.rpartition("/")[0]
+        parents.append(missing or ("/" if path.startswith("/") else "."))
+    disk.make_directory(path)
+    for parent in parents:
+        disk.sync_directory(parent)

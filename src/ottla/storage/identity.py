@@ -8,6 +8,17 @@ from ottla.storage.checkpoint import MetaProperties
 LOCK: Final = ".lock"
 META_PROPERTIES: Final = "meta.properties"
 
+# What an empty directory may hold: a file system's own, and a formatting that was cut off.
+_NOTHING: Final = frozenset(
+    {
+        LOCK,
+        "lost+found",
+        f"{META_PROPERTIES}.tmp",
+        "bootstrap.checkpoint",
+        "bootstrap.checkpoint.tmp",
+    }
+)
+
 
 class DirectoryRefused(Exception):
     """A directory that this broker must not use; the message says what to do about it."""
@@ -20,8 +31,8 @@ def read_meta(disk: Disk, path: str) -> MetaProperties | None:
 
 
 def is_unused(disk: Disk, path: str) -> bool:
-    """Whether nothing is in the directory, or nothing but what an empty one may hold."""
-    return not disk.exists(path) or not set(disk.list(path)) - {LOCK, "lost+found"}
+    """Whether nothing is in the directory that somebody might miss."""
+    return not disk.exists(path) or _NOTHING.issuperset(disk.list(path))
 
 
 def refuse_foreign(

@@ -79,9 +79,13 @@ class Segments:
 
     def cut(self, offset: Offset) -> None:
         """Remove what lies at or past `offset`; the segment that then is last becomes active."""
+        count = len(self.all)
         while len(self.all) > 1 and self.active.base_offset >= offset:
             self.deletion.remove_now(self.all.pop())
             self._activate_last()
+        if len(self.all) < count:
+            # Their producer snapshots must not come back beside what is written here next.
+            self._disk.sync_directory(self._directory)
         if self.active.next_offset > offset:
             self.active.truncate_to(offset)
         file = self.active.file
@@ -103,6 +107,8 @@ class Segments:
         assert len(self.all) > 1, "a log always has a segment to append to"
         segment = self.all.pop(0)
         self.deletion.rename_away(segment, due_ms)
+        # One by one: a power cut must not bring back an older segment without a younger one.
+        self._disk.sync_directory(self._directory)
         return segment
 
     def forget(self) -> None:
