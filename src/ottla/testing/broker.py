@@ -13,13 +13,14 @@ import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from types import TracebackType
+from typing import TYPE_CHECKING
 
-from ottla.client.message import Message
-from ottla.env.network import Address
-from ottla.testing.client import Client
-from ottla.testing.faults import FaultOrder, api_key, error_code
-from ottla.testing.process import BrokerProcess
-from ottla.testing.thread import BrokerThread
+if TYPE_CHECKING:
+    from ottla.client.message import Message
+    from ottla.env.network import Address
+    from ottla.testing.client import Client
+    from ottla.testing.process import BrokerProcess
+    from ottla.testing.thread import BrokerThread
 
 SettingValue = str | int | float | bool
 
@@ -55,8 +56,7 @@ class Broker:
         assert not self._is_running, "the broker is running already"
         if self._runner is None:
             self.data = self._kept_data or tempfile.mkdtemp(prefix="ottla-")
-            runner = BrokerProcess if self._is_process else BrokerThread
-            self._runner = runner(self.data, self._settings, self._port)
+            self._runner = self._make_runner()
         try:
             self._address = self._runner.start()
         except BaseException:
@@ -64,6 +64,15 @@ class Broker:
             raise
         self._is_running = True
         return self
+
+    def _make_runner(self) -> "BrokerThread | BrokerProcess":
+        if self._is_process:
+            from ottla.testing.process import BrokerProcess
+
+            return BrokerProcess(self.data, self._settings, self._port)
+        from ottla.testing.thread import BrokerThread
+
+        return BrokerThread(self.data, self._settings, self._port)
 
     def stop(self) -> None:
         """Stop it cleanly; `start` brings it back with all its data."""
@@ -138,7 +147,7 @@ class Broker:
     @property
     def pid(self) -> int | None:
         """The process it runs in, if that is one of its own."""
-        return self._runner.pid if isinstance(self._runner, BrokerProcess) else None
+        return getattr(self._runner, "pid", None)
 
     # What a test wants to have there, or to see. These go over the wire like any client's.
 
@@ -174,7 +183,7 @@ class Broker:
             partition=partition,
         )
 
-    def records(self, topic: str) -> list[Message]:
+    def records(self, topic: str) -> "list[Message]":
         """All records of a topic at this moment, by partition and offset."""
         return self._client().records(topic)
 
@@ -182,20 +191,19 @@ class Broker:
 
     def fail(self, api: str, error: str, *, times: int = 1, message: str | None = None) -> None:
         """Refuse the next requests of an API: `fail("Produce", "NOT_LEADER_OR_FOLLOWER")`."""
-        error_code(error)
-        self._inject(FaultOrder("fail", api, times, error=error, message=message))
+        self._inject("fail", api, times, error=error, message=message)
 
     def delay(self, api: str, seconds: float, *, times: int = 1) -> None:
         """Serve the next requests of an API, but answer them late."""
-        self._inject(FaultOrder("delay", api, times, delay_ms=round(seconds * 1000)))
+        self._inject("delay", api, times, delay_ms=round(seconds * 1000))
 
     def drop(self, api: str, *, times: int = 1) -> None:
         """Close the connection on the next requests of an API, without serving them."""
-        self._inject(FaultOrder("drop", api, times))
+        self._inject("drop", api, times)
 
     def lose_answers(self, api: str, *, times: int = 1) -> None:
         """Serve the next requests of an API, but close the connection instead of answering."""
-        self._inject(FaultOrder("lose", api, times))
+        self._inject("lose", api, times)
 
     def clear_faults(self) -> None:
         """Forget the faults that no request has met yet."""
@@ -205,24 +213,38 @@ class Broker:
         """Close every open connection; returns how many there were."""
         return self._running().drop_connections()
 
-    def _inject(self, order: FaultOrder) -> None:
-        api_key(order.api)  # A name that is wrong is told here, not in the broker.
+    def _inject(
+        self,
+        kind: str,
+        api: str,
+        times: int,
+        *,
+        error: str = "",
+        message: str | None = None,
+        delay_ms: int = 0,
+    ) -> None:
+        from ottla.testing.faults import FaultOrder
+
+        order = FaultOrder(kind, api, times, error, message, delay_ms)
+        order.fault()  # A name that is wrong is told here, not in the broker.
         self._running().inject(order)
 
-    def _client(self) -> Client:
+    def _client(self) -> "Client":
+        from ottla.testing.client import Client
+
         return Client(self._where())
 
-    def _where(self) -> Address:
+    def _where(self) -> "Address":
         if self._address is None:
             raise RuntimeError("the broker is not running: use it in a with statement")
         return self._address
 
-    def _running(self) -> BrokerThread | BrokerProcess:
+    def _running(self) -> "BrokerThread | BrokerProcess":
         if not self._is_running:
             raise RuntimeError("the broker is not running: use it in a with statement")
         return self._running_or_stopped()
 
-    def _running_or_stopped(self) -> BrokerThread | BrokerProcess:
+    def _running_or_stopped(self) -> "BrokerThread | BrokerProcess":
         assert self._runner is not None, "it was started once"
         return self._runner
 

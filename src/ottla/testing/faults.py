@@ -22,6 +22,8 @@ class FaultOrder:
         return api_key(self.api)
 
     def fault(self) -> Fault:
+        """Raises ValueError if there is no such API, error or fault."""
+        self.api_key()
         match self.kind:
             case "fail":
                 return Fail(self.api_key(), error_code(self.error), self.message)
