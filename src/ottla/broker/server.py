@@ -49,7 +49,6 @@ class Broker:
             settings.max_incremental_fetch_session_cache_slots, env.random.randrange
         )
         self.prepared_produces = PreparedProduces(self)
-        self.producer_ids = ProducerIds(self)
         self.connections = Connections(lambda: self.settings, self.memory, env.clock.monotonic)
         self.directories = LogDirectories(settings, env, self._directory_failed)
         self.partitions = Partitions(self, self.directories)

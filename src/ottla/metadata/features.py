@@ -103,7 +103,7 @@ def record_version(record: records.MetadataRecord, metadata_version: int) -> int
         if has_directories(metadata_version):
             return 3
         return 2 if metadata_version >= 8 else 1
-    if kind is records.BrokerRegistrationChangeRecord:
+    if isinstance(record, records.BrokerRegistrationChangeRecord):
         return _broker_change_version(record)
     return 0
 

@@ -5,12 +5,14 @@ starts on the next rack, takes a broker of each rack in turn, and never leads on
 """
 
 from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 from ottla.metadata.cluster import Broker
 from ottla.model.errors import ErrorCode, Refusal
 from ottla.model.types import NodeId
 
 Below = Callable[[int], int]
+Item = TypeVar("Item")
 
 
 def place(
@@ -123,7 +125,7 @@ class _Stripes:
         return followers
 
 
-def _shuffle(items: list[NodeId] | list[_Rack], below: Below) -> None:
+def _shuffle(items: list[Item], below: Below) -> None:
     for last in range(len(items) - 1, 0, -1):
         other = below(last + 1)
-        items[last], items[other] = items[other], items[last]  # type: ignore[call-overload]
+        items[last], items[other] = items[other], items[last]
