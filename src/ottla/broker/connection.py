@@ -12,6 +12,7 @@ from struct import Struct
 
 from ottla.broker.memory import LARGE_BYTES, RequestMemory
 from ottla.env.network import Channel, Piece
+from ottla.model.types import Monotonic
 
 REPLIES_WAITING_MAX = 256
 QUEUED_BYTES_MAX = 1 << 20
@@ -57,13 +58,13 @@ class Connection:
         "_serve",
         "_tail",
         "_waits_for_memory",
-        "active_at",
+        "idle_since",
         "is_closed",
-        "last_prefix",
         "listener",
         "on_closed",
         "remote",
         "software",
+        "was_active",
     )
 
     def __init__(
@@ -77,9 +78,9 @@ class Connection:
         self.listener = listener
         self.remote = channel.remote
         self.is_closed = False
-        self.active_at = 0
         self.software = ""
-        self.last_prefix: object = None  # What the produce path remembers of the last request.
+        self.was_active = True  # Since someone last looked: cheaper than a time per request.
+        self.idle_since = Monotonic(0)
         self.on_closed: list[Callable[[], None]] = []
         self._channel = channel
         self._serve = serve
@@ -103,6 +104,7 @@ class Connection:
         return shared
 
     def received(self, count: int) -> None:
+        self.was_active = True
         if self._large is not None:
             self._filled += count
             if self._filled == self._large_size:
@@ -167,7 +169,11 @@ class Connection:
             frame_end = position + 4 + size
             if frame_end > end:
                 break
-            if self._is_congested():
+            if (
+                len(self._replies) > REPLIES_WAITING_MAX
+                or self._queued_bytes > QUEUED_BYTES_MAX
+                or self._waits_for_memory
+            ):
                 self._mute()
                 break
             self._serve(self, view, position + 4, frame_end)

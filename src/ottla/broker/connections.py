@@ -31,7 +31,6 @@ class Connections:
         settings = self._settings()
         frame_bytes_max = settings.socket_request_max_bytes
         connection = Connection(channel, listener, serve, self._memory, frame_bytes_max)
-        connection.active_at = self._now()
         host = channel.remote.host
         host_max = settings.max_connections_per_ip_overrides.get(
             host, settings.max_connections_per_ip
@@ -46,11 +45,13 @@ class Connections:
         return connection
 
     def close_idle(self) -> None:
+        """Close those that were silent for too long; to be called every few seconds."""
         now, idle_ms_max = self._now(), self._settings().connections_max_idle_ms
-        if idle_ms_max < 0:
-            return
-        for connection in [c for c in self.open if now - c.active_at > idle_ms_max]:
-            if not connection.is_waiting:
+        for connection in list(self.open):
+            if connection.was_active or connection.is_waiting:
+                connection.was_active = False
+                connection.idle_since = now
+            elif 0 <= idle_ms_max < now - connection.idle_since:
                 connection.close()
 
     def close_all(self) -> None:

@@ -84,7 +84,9 @@ class Context:
 
 
 Handler = Callable[[Any, Any, "Broker"], Any]
-RawHandler = Callable[["Broker", Connection, memoryview, int, int, "Reply"], bool]
+# A fast path: connection, frame, where its body begins and ends, version, correlation id. False
+# if the request is not of the kind that it serves; then nothing has happened yet.
+RawHandler = Callable[[Connection, memoryview, int, int, int, int], bool]
 
 
 class Entry(NamedTuple):
@@ -123,17 +125,14 @@ class Dispatcher:
 
     def serve(self, connection: Connection, frame: memoryview, position: int, end: int) -> None:
         broker = self._broker
-        connection.active_at = broker.now
         try:
             api_key, version, correlation_id, length = _HEADER.unpack_from(frame, position)
             entry = self._entries.get(api_key) or self._load(api_key)
-            position += _HEADER.size
-            client_id = None
-            if length >= 0:
-                if position + length > end:
-                    raise ProtocolError("a client id longer than its frame")
-                client_id = str(frame[position : position + length], "utf-8")
+            client_id_start = position = position + _HEADER.size
+            if length > 0:
                 position += length
+                if position > end:
+                    raise ProtocolError("a client id longer than its frame")
             if version not in entry.versions and api_key != ApiKey.API_VERSIONS:
                 raise ProtocolError(f"{_name(api_key)} version {version} is not served here")
             if version >= entry.flexible_since:
@@ -141,11 +140,16 @@ class Dispatcher:
                 position += 1
                 if count:
                     position = skip_tags(frame, position, end, count)
+            broker.metrics.requests[api_key] += 1
+            if (
+                entry.raw is not None
+                and not broker.faults.waiting
+                and entry.raw(connection, frame, position, end, version, correlation_id)
+            ):
+                return
+            client_id = str(frame[client_id_start : client_id_start + max(length, 0)], "utf-8")
             reply = Reply(connection, correlation_id, version, client_id)
             connection.expect(reply)
-            broker.metrics.requests[api_key] += 1
-            if entry.raw and entry.raw(broker, connection, frame, position, end, reply):
-                return
             self._serve_decoded(entry, api_key, frame[position:end], reply)
         except (ProtocolError, struct_error, IndexError, UnicodeDecodeError) as error:
             broker.metrics.protocol_errors += 1
@@ -154,13 +158,11 @@ class Dispatcher:
 
     def _serve_decoded(self, entry: Entry, api_key: int, body: memoryview, reply: Reply) -> None:
         if reply.version not in entry.versions:
-            request: Any = (
-                None  # Only ApiVersions comes here, and it answers what it would understand.
-            )
+            request: Any = None  # Only ApiVersions comes here: it answers what it would know.
         else:
             request, _ = decode_from(entry.request, body, 0, reply.version)
         broker = self._broker
-        if broker.faults and (fault := broker.faults.take(api_key)) is not None:
+        if broker.faults.waiting and (fault := broker.faults.take(api_key)) is not None:
             spoiled = fault(request, reply, broker)
             if spoiled is None:
                 return
@@ -170,14 +172,14 @@ class Dispatcher:
         else:
             try:
                 entry.handle(request, reply, broker)
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001  Whatever it is, the client gets an answer.
                 self._failed(api_key, request, reply, error)
 
     async def _run(self, entry: Entry, api_key: int, request: Any, reply: Reply) -> None:  # noqa: ANN401
         context = Context(reply.version, reply.client_id, reply.connection)
         try:
             response = await entry.handle(request, context, self._broker)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001
             self._failed(api_key, request, reply, error)
         else:
             send(reply, response)
@@ -210,7 +212,7 @@ class Dispatcher:
             served.versions,
             request.FLEXIBLE_SINCE,
             inspect.iscoroutinefunction(handler),
-            getattr(module, "handle_raw", None),
+            module.raw_handler(self._broker) if hasattr(module, "raw_handler") else None,
         )
         self._entries[api_key] = entry
         return entry

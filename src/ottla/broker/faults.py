@@ -30,30 +30,27 @@ Fault = Callable[[Any, Reply, "Broker"], Reply | None]
 
 class Faults:
     def __init__(self) -> None:
-        self._waiting: dict[int, deque[Fault]] = {}
-
-    def __bool__(self) -> bool:
-        return bool(self._waiting)
+        self.waiting: dict[int, deque[Fault]] = {}
 
     def add(self, api_key: ApiKey, fault: Fault, times: int) -> None:
-        self._waiting.setdefault(api_key, deque()).extend([fault] * times)
+        self.waiting.setdefault(api_key, deque()).extend([fault] * times)
 
     def take(self, api_key: int) -> Fault | None:
         """What is to happen to this request; the next one will meet the next fault."""
-        waiting = self._waiting.get(api_key)
+        waiting = self.waiting.get(api_key)
         if waiting is None:
             return None
         fault = waiting.popleft()
         if not waiting:
-            del self._waiting[api_key]
+            del self.waiting[api_key]
         return fault
 
     def left(self, api_key: ApiKey) -> int:
         """How many of an API's next requests are going to meet a fault."""
-        return len(self._waiting.get(api_key, ()))
+        return len(self.waiting.get(api_key, ()))
 
     def clear(self) -> None:
-        self._waiting.clear()
+        self.waiting.clear()
 
 
 class Fail:

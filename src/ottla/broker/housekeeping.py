@@ -1,4 +1,4 @@
-"""What a broker does from time to time: retention, checkpoints, idle connections, free disk space."""
+"""What a broker does from time to time: retention, checkpoints, idle connections, free space."""
 
 import logging
 from collections.abc import Callable

@@ -48,7 +48,8 @@ class LogDirectories:
 
     def identity(self) -> Identity:
         meta = self._directories[self._metadata_path].meta
-        assert meta is not None and meta.directory_id is not None, "identities were checked"
+        assert meta is not None, "identities were checked"
+        assert meta.directory_id is not None, "identities were checked"
         return Identity(self._settings.node_id, meta.cluster_id, meta.directory_id)
 
     def load_logs(self, image: ClusterImage) -> None:

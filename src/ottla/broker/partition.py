@@ -137,7 +137,7 @@ class Partition:
         raise Refusal(ErrorCode.UNKNOWN_LEADER_EPOCH)
 
     def epoch_end_offset(self, leader_epoch: int) -> tuple[int, Offset]:
-        """The largest epoch up to `leader_epoch` that we know, and where it ends; -1 for neither."""
+        """The largest known epoch up to `leader_epoch`, and where it ends; -1 for neither."""
         if leader_epoch == self.leader_epoch:
             return leader_epoch, self.log.end_offset
         return self.log.epoch_end_offset(leader_epoch)

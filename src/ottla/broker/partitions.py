@@ -54,10 +54,6 @@ class Partitions:
         """Refuse a write before the disk's last reserve is gone."""
         self.directories.of(partition.log).refuse_if_unwritable()
 
-    @property
-    def is_any_refused(self) -> bool:
-        return self.directories.is_any_full
-
     def flush(self) -> None:
         """Write all that this turn staged; part of the network's end of turn."""
         if not self.staged:

@@ -8,10 +8,10 @@ remains per request is the batch. `handlers/produce.py` is the reference that te
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.connection import Reply
+from ottla.broker.connection import Connection, Reply
 from ottla.broker.partition import Partition
 from ottla.model.errors import ErrorCode, Refusal
-from ottla.protocol.varint import read_uvarint
+from ottla.protocol.varint import Buffer, read_uvarint
 from ottla.records.admission import admit
 
 if TYPE_CHECKING:
@@ -20,23 +20,21 @@ if TYPE_CHECKING:
 PREPARED_MAX: Final = 10_000
 FLEXIBLE_SINCE: Final = 9
 TOPIC_IDS_SINCE: Final = 13
+LOG_START_SINCE: Final = 5
+MESSAGES_SINCE: Final = 8
 ACKS_NONE: Final = 0
 
 _INT32 = Struct(">i")
 _ACKS_TIMEOUT_COUNT = Struct(">hii")
 _COUNT_INDEX = Struct(">ii")
-_INDEX = Struct(">i")
 _ACKS_TIMEOUT = Struct(">hi")
-_FRAME_START = Struct(">ii")
-_RESULT_V3 = Struct(">hqq")  # error code, base offset, append time
-_RESULT_V5 = Struct(">hqqq")  # and log start offset
 _NO_THROTTLE: Final = bytes(4)
 
 
 class Prepared:
     """What all requests that begin with the same bytes have in common."""
 
-    __slots__ = ("acks", "answer_end", "answer_start", "partition", "size", "timeout_ms", "version")
+    __slots__ = ("acks", "answer", "answer_end", "answer_start", "partition", "size", "timeout_ms")
 
     def __init__(
         self,
@@ -50,45 +48,48 @@ class Prepared:
         self.partition = partition
         self.acks = acks
         self.timeout_ms = timeout_ms
-        self.version = version
-        one = b"\x02" if version >= FLEXIBLE_SINCE else _INT32.pack(1)
-        header_tags = b"\x00" if version >= FLEXIBLE_SINCE else b""
-        self.answer_start = header_tags + one + topic + one + _INDEX.pack(index)
-        if version >= FLEXIBLE_SINCE:
+        is_flexible = version >= FLEXIBLE_SINCE
+        one = b"\x02" if is_flexible else _INT32.pack(1)
+        header_tags = b"\x00" if is_flexible else b""
+        self.answer_start = header_tags + one + topic + one + _INT32.pack(index)
+        if is_flexible:
             # No record errors, no message, no tags of partition and topic; throttle; no tags.
             self.answer_end = b"\x01\x00\x00\x00" + _NO_THROTTLE + b"\x00"
-        elif version >= 8:
+        elif version >= MESSAGES_SINCE:
             self.answer_end = _INT32.pack(0) + b"\xff\xff" + _NO_THROTTLE
         else:
             self.answer_end = _NO_THROTTLE
-        body = _RESULT_V5 if version >= 5 else _RESULT_V3
-        self.size = 4 + len(self.answer_start) + body.size + len(self.answer_end)
+        # The whole answer in one call: size, correlation id, the start, error code, base offset,
+        # append time, and from version 5 on the log's start; the end.
+        start = f">ii{len(self.answer_start)}shqq"
+        if version >= LOG_START_SINCE:
+            self.answer = Struct(f"{start}q{len(self.answer_end)}s").pack
+        else:
+            without = Struct(f"{start}{len(self.answer_end)}s").pack
+            self.answer = lambda *values: without(*values[:-2], values[-1])
+        self.size = len(self.answer(0, 0, b"", 0, 0, 0, 0, b"")) - 4
 
 
-class PreparedAppend:
+class PreparedAppend(Reply):
     """One such request between its staging and its answer."""
 
-    __slots__ = ("append_time", "base_offset", "prepared", "reply")
+    __slots__ = ("append_time", "base_offset", "prepared")
 
-    def __init__(self, prepared: Prepared, reply: Reply) -> None:
+    def __init__(self, prepared: Prepared, connection: Connection, correlation_id: int) -> None:
+        self.connection = connection
+        self.correlation_id = correlation_id
+        self.pieces = None
         self.prepared = prepared
-        self.reply = reply
 
     def appended(self, partition: Partition) -> None:
-        reply, prepared = self.reply, self.prepared
-        if reply.pieces is not None:
-            return  # Timed out before.
-        if prepared.acks == ACKS_NONE:
-            reply.complete(())
-            return
-        self._answer(0, partition.log.log_start_offset)
+        if self.pieces is None:  # Else it was timed out before.
+            self._answer(0, partition.log.log_start_offset)
 
     def failed(self, code: ErrorCode, _message: str | None = None) -> None:
-        reply, prepared = self.reply, self.prepared
-        if reply.pieces is not None:
+        if self.pieces is not None:
             return
-        if prepared.acks == ACKS_NONE:
-            reply.connection.close()
+        if self.prepared.acks == ACKS_NONE:
+            self.connection.close()  # Nobody reads an answer.
             return
         self.base_offset = self.append_time = -1
         self._answer(code, -1)
@@ -98,24 +99,28 @@ class PreparedAppend:
 
     def _answer(self, code: int, log_start_offset: int) -> None:
         prepared = self.prepared
-        result = (
-            _RESULT_V5.pack(code, self.base_offset, self.append_time, log_start_offset)
-            if prepared.version >= 5
-            else _RESULT_V3.pack(code, self.base_offset, self.append_time)
-        )
-        self.reply.complete(
-            (
-                _FRAME_START.pack(prepared.size, self.reply.correlation_id)
-                + prepared.answer_start
-                + result
-                + prepared.answer_end,
+        if prepared.acks == ACKS_NONE:
+            self.pieces = ()
+        else:
+            self.pieces = (
+                prepared.answer(
+                    prepared.size,
+                    self.correlation_id,
+                    prepared.answer_start,
+                    code,
+                    self.base_offset,
+                    self.append_time,
+                    log_start_offset,
+                    prepared.answer_end,
+                ),
             )
-        )
+        self.connection.replied(self)
 
 
 class PreparedProduces:
     def __init__(self, broker: "Broker") -> None:
         self._broker = broker
+        self._shared = broker.memory.shared.obj
         self._by_prefix: dict[tuple[int, bytes], Prepared] = {}
         self._length = 0  # Of the last request's beginning; the next one is most likely alike.
 
@@ -123,8 +128,15 @@ class PreparedProduces:
         """Partitions came, went or changed their leader."""
         self._by_prefix.clear()
 
-    def serve(self, frame: memoryview, position: int, end: int, reply: Reply) -> bool:
-        version = reply.version
+    def serve(
+        self,
+        connection: Connection,
+        frame: memoryview,
+        position: int,
+        end: int,
+        version: int,
+        correlation_id: int,
+    ) -> bool:
         start = position + self._length
         prepared = self._by_prefix.get((version, bytes(frame[position:start])))
         if prepared is None:
@@ -135,8 +147,8 @@ class PreparedProduces:
         if version >= FLEXIBLE_SINCE:
             size, start = read_uvarint(frame, start)
             size -= 1
-            closing = 3  # The tags of partition, topic and request: none of them.
-            if end - start - size != closing or bytes(frame[end - 3 : end]) != b"\x00\x00\x00":
+            # Then the tags of partition, topic and request: none of them.
+            if start + size + 3 != end or bytes(frame[end - 3 : end]) != b"\x00\x00\x00":
                 return False
         else:
             size = _INT32.unpack_from(frame, start)[0]
@@ -145,23 +157,24 @@ class PreparedProduces:
                 return False
         if size <= 0:
             return False
-        return self._append(prepared, frame[start : start + size], reply)
-
-    def _append(self, prepared: Prepared, records: memoryview, reply: Reply) -> bool:
-        broker, partition = self._broker, prepared.partition
-        appending = PreparedAppend(prepared, reply)
+        records = frame[start : start + size]
         # The shared buffer is used again for the next read; a large frame's own is not.
-        data = bytearray(records) if records.obj is broker.memory.shared.obj else records
+        data = bytearray(records) if frame.obj is self._shared else records
+        return self._append(PreparedAppend(prepared, connection, correlation_id), data, version)
+
+    def _append(self, appending: PreparedAppend, data: Buffer, version: int) -> bool:
+        broker, partition = self._broker, appending.prepared.partition
         try:
-            if broker.partitions.is_any_refused:
+            if broker.directories.is_any_full:
                 broker.partitions.check_writable(partition)
-            batch = admit(data, partition.policy, broker.env.clock.wall(), prepared.version)
-            broker.metrics.bytes_in += batch.size
+            batch = admit(data, partition.policy, broker.env.clock.wall(), version)
             appending.base_offset, appending.append_time = partition.append(batch, appending)
         except Refusal:
             return False  # The reference meets the same refusal and knows all of its words.
+        broker.metrics.bytes_in += batch.size
+        appending.connection.expect(appending)
         if partition.is_synced_before_reply:
-            broker.call_later(prepared.timeout_ms, appending.timed_out)
+            broker.call_later(appending.prepared.timeout_ms, appending.timed_out)
         return True
 
     def _prepare(
@@ -224,5 +237,5 @@ def _read_flexible(frame: memoryview, position: int, end: int, version: int) -> 
         name_end = name_start + length
     if name_end + 6 > end or frame[name_end] != 2:
         return None
-    (index,) = _INDEX.unpack_from(frame, name_end + 1)
+    (index,) = _INT32.unpack_from(frame, name_end + 1)
     return acks, timeout_ms, bytes(frame[name_start:name_end]), index, name_end + 5

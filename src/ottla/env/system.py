@@ -30,7 +30,7 @@ sync_data: Final[Callable[[int], None]] = (
 
 
 def is_cached(fd: int, position: int, size: int) -> bool:
-    """Whether a read of these bytes would be answered by the page cache, without waiting for a disk.
+    """Whether the page cache has these bytes, so that a read would not wait for a disk.
 
     Where the system cannot tell, the answer is no, and a worker reads.
     """

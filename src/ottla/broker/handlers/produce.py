@@ -6,14 +6,13 @@
     v13 topics by id
 
 Versions 0 to 2 are in ApiVersions because old librdkafka looks there for its codecs, and are
-refused when sent. `handle` is the reference; `handle_raw` is the same for the request that nearly
-every client sends: one topic, one partition.
+refused when sent. `handle` is the reference; `raw_handler` gives the same for the request that
+nearly every client sends: one topic, one partition.
 """
 
-from ottla.broker.connection import Connection, Reply
-from ottla.broker.dispatch import handles, send
+from ottla.broker.connection import Reply
+from ottla.broker.dispatch import RawHandler, handles, send
 from ottla.broker.partition import Partition
-from ottla.broker.prepared_produce import PreparedProduces
 from ottla.broker.server import Broker
 from ottla.model.errors import ErrorCode, ProtocolError, Refusal
 from ottla.protocol.messages import produce as wire
@@ -121,15 +120,8 @@ def handle(request: wire.Request, reply: Reply, broker: Broker) -> None:
         broker.call_later(request.timeout_ms, waiting.timed_out)
 
 
-def handle_raw(
-    broker: Broker, _: Connection, frame: memoryview, position: int, end: int, reply: Reply
-) -> bool:
-    """Serve a request of one topic and one partition without message objects; False if it is not."""
-    if broker.faults:
-        return False
-    prepared = broker.prepared_produces
-    assert isinstance(prepared, PreparedProduces)
-    return prepared.serve(frame, position, end, reply)
+def raw_handler(broker: Broker) -> RawHandler:
+    return broker.prepared_produces.serve
 
 
 def _append(
