@@ -1,0 +1,60 @@
+"""What a broker answers to each served API in each version: a script that is run on a fresh broker.
+
+Apache Kafka's answers are kept in `recorded/answers.json`. One command records them anew:
+
+    python -m tests.conformance.answers
+"""
+
+import json
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from tests.conformance import answer_steps, raw
+from tests.conformance.answer_world import World
+from tests.conformance.apache_kafka import ApacheKafka
+from tests.conformance.broker_process import BrokerProcess
+
+RECORDED = Path(__file__).parent / "recorded/answers.json"
+
+
+def run(broker: BrokerProcess) -> dict[str, Any]:
+    """Every step in each of its versions, in order, by name and version."""
+    answers: dict[str, Any] = {}
+    world = World(broker.bootstrap)
+    for step in answer_steps.STEPS:
+        for version in step.versions:
+            name = f"{step.name} v{version}"
+            answer = world.ask_until_loaded(step.request(world, version), version)
+            world.answers[step.name, version] = answer
+            answers[name] = answer if isinstance(answer, str) else raw.as_json(answer)
+            if step.settles:
+                world.settle()
+    for name, data in answer_steps.RAW.items():
+        with raw.Connection(broker.bootstrap) as connection:
+            connection.send_bytes(data)
+            frame = connection.receive_frame(seconds_max=3)
+            answers[name] = frame if isinstance(frame, str) else "answered"
+    return answers
+
+
+def recorded() -> dict[str, Any]:
+    return json.loads(RECORDED.read_text()) if RECORDED.exists() else {}
+
+
+def record() -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        broker = BrokerProcess(ApacheKafka(), Path(directory)).start()
+        try:
+            answers = run(broker)
+        finally:
+            broker.kill()
+    RECORDED.parent.mkdir(exist_ok=True)
+    lines = (f"{json.dumps(name)}: {json.dumps(answer)}" for name, answer in answers.items())
+    RECORDED.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+    sys.stdout.write(f"{len(answers)} answers of Apache Kafka are in {RECORDED}\n")
+
+
+if __name__ == "__main__":
+    record()
