@@ -7,6 +7,8 @@ a crash it says whether the state that was recovered can be explained.
 from dataclasses import dataclass, field
 from random import Random
 
+import pytest
+
 from ottla.model.types import TopicPartition, WallTime
 from ottla.records.batch import Batch
 from ottla.records.record import Record, build_batch, read_records
@@ -197,12 +199,9 @@ class World:
             next_sequence = self._next_sequence[(log.topic_partition, producer_id)]
             producer = log.producers.by_id[producer_id]
             assert producer.last_sequence == next_sequence - 1, (producer, next_sequence)
-            try:
+            with pytest.raises(Duplicate) as duplicate:
                 log.stage(self.batch(mine[-1][1], producer_id, next_sequence - 2), 10**6)
-            except Duplicate as duplicate:
-                assert duplicate.base_offset == mine[-1][0]
-            else:
-                raise AssertionError("a batch that is in the log was taken again")
+            assert duplicate.value.base_offset == mine[-1][0]
 
 
 def epoch_of(value: int) -> int:
