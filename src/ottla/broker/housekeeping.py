@@ -14,6 +14,7 @@ logger = logging.getLogger(__name__)
 
 IDLE_CHECK_MS = 10_000
 DISK_CHECK_MS = 1_000
+DELETED_CHECK_MS = 1_000  # What was deleted frees its disk when its delay is over.
 
 
 class Housekeeping:
@@ -25,6 +26,7 @@ class Housekeeping:
         settings, directories = self._broker.settings, self._broker.directories
         self._every("connections", IDLE_CHECK_MS, self._broker.connections.close_idle)
         self._every("disk", DISK_CHECK_MS, directories.check_space)
+        self._every("deleted", DELETED_CHECK_MS, self._remove_deleted)
         self._every("retention", settings.log_retention_check_interval_ms, self._retain)
         self._every("checkpoints", settings.log_flush_offset_checkpoint_interval_ms, self._sync)
         self._every(
@@ -47,10 +49,11 @@ class Housekeeping:
         for partition in self._broker.partitions.all():
             try:
                 partition.log.delete_old_segments(now, partition.high_watermark)
-                partition.log.remove_deleted(now)
             except OSError as error:
                 self._broker.directories.write_failed(partition.log, error)
-        self._broker.directories.remove_deleted(now)
+
+    def _remove_deleted(self) -> None:
+        self._broker.directories.remove_deleted(self._broker.env.clock.wall())
 
     def _sync(self) -> None:
         self._broker.spawn(self._sync_and_checkpoint())
