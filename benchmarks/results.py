@@ -11,12 +11,11 @@ def rates(report: Mapping[str, float]) -> dict[str, float]:
     """The metrics of one round, from what a load generator reported."""
     seconds, requests, moved = report["seconds"], report["requests"], report["bytes"]
     cpu = report["broker_cpu_s"]
-    return {
+    latencies = {name: report[name] for name in ("p50_us", "p99_us") if report[name]}
+    return latencies | {
         "requests_per_s": requests / seconds,
         "records_per_s": report["records"] / seconds,
         "mb_per_s": moved / MB / seconds,
-        "p50_us": report["p50_us"],
-        "p99_us": report["p99_us"],
         "cpu_s_per_gb": cpu / (moved / GB),
         "cpu_us_per_request": cpu * 1e6 / requests,
         "cpu_cores": cpu / seconds,
