@@ -20,29 +20,36 @@ DELETED_CHECK_MS = 1_000  # What was deleted frees its disk when its delay is ov
 class Housekeeping:
     def __init__(self, broker: "Broker") -> None:
         self._broker = broker
-        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._timers: dict[Callable[[], None], asyncio.TimerHandle] = {}
 
     def start(self) -> None:
-        settings, directories = self._broker.settings, self._broker.directories
-        self._every("connections", IDLE_CHECK_MS, self._broker.connections.close_idle)
-        self._every("disk", DISK_CHECK_MS, directories.check_space)
-        self._every("deleted", DELETED_CHECK_MS, self._remove_deleted)
-        self._every("retention", settings.log_retention_check_interval_ms, self._retain)
-        self._every("checkpoints", settings.log_flush_offset_checkpoint_interval_ms, self._sync)
+        broker, settings = self._broker, self._broker.settings
+        delay_ms = settings.log_initial_task_delay_ms
+        self._every(IDLE_CHECK_MS, broker.connections.close_idle)
+        self._every(DISK_CHECK_MS, broker.directories.check_space)
+        self._every(settings.log_retention_check_interval_ms, self._retain, delay_ms)
+        self._every(settings.log_flush_offset_checkpoint_interval_ms, self._sync, delay_ms)
         self._every(
-            "producers", settings.producer_id_expiration_check_interval_ms, self._expire_producers
+            settings.log_flush_start_offset_checkpoint_interval_ms, broker.checkpoint, delay_ms
         )
+        self._every(
+            settings.replica_high_watermark_checkpoint_interval_ms, self._note_high_watermarks
+        )
+        self._every(settings.producer_id_expiration_check_interval_ms, self._expire_producers)
 
     def stop(self) -> None:
         for timer in self._timers.values():
             timer.cancel()
 
-    def _every(self, name: str, interval_ms: "Millis", work: Callable[[], None]) -> None:
+    def _every(
+        self, interval_ms: "Millis", work: Callable[[], None], delay_ms: "Millis | None" = None
+    ) -> None:
         def run() -> None:
-            self._timers[name] = self._broker.call_later(interval_ms, run)
+            self._timers[work] = self._broker.call_later(interval_ms, run)
             work()
 
-        self._timers[name] = self._broker.call_later(interval_ms, run)
+        first_ms = interval_ms if delay_ms is None else delay_ms
+        self._timers[work] = self._broker.call_later(first_ms, run)
 
     def _retain(self) -> None:
         now = self._broker.env.clock.wall()
@@ -63,6 +70,10 @@ class Housekeeping:
         partitions = self._broker.partitions
         await partitions.sync.all(p for p in partitions.all() if p.log.is_unsynced)
         self._broker.checkpoint()
+
+    def _note_high_watermarks(self) -> None:
+        broker = self._broker
+        broker.directories.note_high_watermarks(broker.partitions.high_watermarks())
 
     def _expire_producers(self) -> None:
         now = self._broker.env.clock.wall()

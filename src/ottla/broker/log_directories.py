@@ -159,6 +159,11 @@ class LogDirectories:
             marks = {name: high_watermarks.get(name, 0) for name in directory.logs}
             self._try(directory, partial(directory.checkpoint, marks))
 
+    def note_high_watermarks(self, high_watermarks: Mapping[TopicPartition, Offset]) -> None:
+        for directory in self.online():
+            marks = {name: high_watermarks.get(name, 0) for name in directory.logs}
+            self._try(directory, partial(directory.note_high_watermarks, marks))
+
     def remove_deleted(self, now: WallTime) -> None:
         for directory in self.online():
             self._try(directory, partial(directory.remove_deleted, now))

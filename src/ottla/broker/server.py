@@ -27,7 +27,7 @@ from ottla.broker.quorum_driver import QuorumDriver
 from ottla.broker.quorum_settings import controller_settings, metadata_log_settings
 from ottla.broker.settings import Settings
 from ottla.env.environment import Environment
-from ottla.env.network import Address, Channel, Listening, Peer
+from ottla.env.network import Address, Channel, Listening, Peer, SocketOptions
 from ottla.metadata.cluster import BROKER_RESOURCE
 from ottla.metadata.delta import ImageDelta
 from ottla.metadata.image import ClusterImage
@@ -124,13 +124,17 @@ class Broker:
         self.directories.checkpoint(self.partitions.high_watermarks())
 
     async def _bind(self) -> None:
+        options = SocketOptions(
+            self.settings.socket_listen_backlog_size,
+            self.settings.socket_receive_buffer_bytes,
+            self.settings.socket_send_buffer_bytes,
+        )
         for endpoint in self.settings.listeners:
             is_controller = endpoint.name in self.settings.controller_listener_names
             served = CONTROLLER_SERVED if is_controller else SERVED
             self.dispatchers[endpoint.name] = Dispatcher(self, served)
-            listening = await self.env.network.listen(
-                endpoint.host, endpoint.port, partial(self._accept, endpoint.name)
-            )
+            accept = partial(self._accept, endpoint.name)
+            listening = await self.env.network.listen(endpoint.host, endpoint.port, accept, options)
             self._listening.append(listening)
             self.addresses[endpoint.name] = listening.address
 

@@ -9,7 +9,7 @@ A turn is one round of the event loop. Before a turn's output leaves, the networ
 """
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from ottla.env.files import FileRange
 
@@ -22,6 +22,17 @@ class Address(NamedTuple):
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class SocketOptions(NamedTuple):
+    """What a listener's sockets are asked for; -1 leaves a buffer to the system."""
+
+    backlog: int = 50
+    receive_buffer_bytes: int = -1
+    send_buffer_bytes: int = -1
+
+
+DEFAULT_OPTIONS: Final = SocketOptions()
 
 
 class Peer(Protocol):
@@ -75,7 +86,11 @@ class Network(Protocol):
         """Something was staged outside a network event: run the hook and send, soon."""
 
     async def listen(
-        self, host: str, port: int, accept: Callable[[Channel], Peer]
+        self,
+        host: str,
+        port: int,
+        accept: Callable[[Channel], Peer],
+        options: SocketOptions = DEFAULT_OPTIONS,
     ) -> Listening: ...
 
     async def connect(self, host: str, port: int, accept: Callable[[Channel], Peer]) -> Channel: ...

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 
 from ottla.env.files import FileRange
 from ottla.env.loop import READ, WRITE, DispatchLoop
-from ottla.env.network import Address, Channel, Peer, Piece
+from ottla.env.network import DEFAULT_OPTIONS, Address, Channel, Peer, Piece, SocketOptions
 from ottla.env.system import HAS_SENDFILE, MSG_MORE, is_cached
 from ottla.env.workers import Workers
 
@@ -23,7 +23,6 @@ PIECES_PER_SEND_MAX = 64
 SEND_BYTES_PER_TURN_MAX = 4 << 20  # Then others get their turn.
 RANGE_COPIED_BYTES_MAX = 32 << 10  # Below this a read and one sendmsg beat sendmsg + sendfile.
 READ_AHEAD_BYTES = 1 << 20
-BACKLOG = 1024
 
 
 class SocketNetwork:
@@ -43,7 +42,11 @@ class SocketNetwork:
             self._loop.call_soon(self._end_turn)
 
     async def listen(
-        self, host: str, port: int, accept: Callable[[Channel], Peer]
+        self,
+        host: str,
+        port: int,
+        accept: Callable[[Channel], Peer],
+        options: SocketOptions = DEFAULT_OPTIONS,
     ) -> "SocketListener":
         resolved = await self._loop.getaddrinfo(
             host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -56,8 +59,15 @@ class SocketNetwork:
             if family == socket.AF_INET6:
                 # An empty host means every interface of both families; a named one is its own.
                 listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, int(bool(host)))
+            # Before it listens: accepted sockets inherit their buffers.
+            if options.receive_buffer_bytes > 0:
+                listener.setsockopt(
+                    socket.SOL_SOCKET, socket.SO_RCVBUF, options.receive_buffer_bytes
+                )
+            if options.send_buffer_bytes > 0:
+                listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, options.send_buffer_bytes)
             listener.bind(address)
-            listener.listen(BACKLOG)
+            listener.listen(options.backlog)
         except OSError:
             listener.close()
             raise

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final
 
-from ottla.env.network import Address, Channel, Peer
+from ottla.env.network import DEFAULT_OPTIONS, Address, Channel, Peer, SocketOptions
 from ottla.simulation.channel import SimulatedChannel
 from ottla.simulation.loop import MICROSECOND, MILLISECOND, VirtualLoop
 from ottla.simulation.process import PROCESS, Process
@@ -111,7 +111,11 @@ class SimulatedHost:
             process.on_killed.append(self._killed)
 
     async def listen(
-        self, host: str, port: int, accept: Callable[[Channel], Peer]
+        self,
+        host: str,
+        port: int,
+        accept: Callable[[Channel], Peer],
+        _options: SocketOptions = DEFAULT_OPTIONS,
     ) -> "SimulatedListener":
         address = Address(self.name if host in LOCAL else host, port or self.network.free_port())
         listener = SimulatedListener(self, address, accept)

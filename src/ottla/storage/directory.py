@@ -298,6 +298,13 @@ class LogDirectory:
             self._write_offsets(HIGH_WATERMARKS, self.high_watermarks)
             self._stale.clear()
 
+    def note_high_watermarks(self, high_watermarks: Mapping[TopicPartition, Offset]) -> None:
+        """The same for watermarks alone, so often that nobody waits for the disk."""
+        if high_watermarks != self.high_watermarks:
+            self.high_watermarks = dict(high_watermarks)
+            path = f"{self.path}/{HIGH_WATERMARKS}"
+            replace_file(self.disk, path, encode_offsets(self.high_watermarks), sync=False)
+
     def close(
         self,
         broker_epoch: int = -1,

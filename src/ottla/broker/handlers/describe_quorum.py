@@ -11,6 +11,7 @@ from ottla.model.errors import ErrorCode
 from ottla.model.types import ZERO_UUID
 from ottla.protocol.messages import describe_quorum as wire
 
+NODES_SINCE = 2
 UNKNOWN = "This server does not host this topic-partition."
 
 
@@ -21,8 +22,14 @@ def handle(request: wire.Request, reply: Reply, broker: Broker) -> None:
         send(reply, _unknown(request))
         return
     topic = wire.ResponseTopicData(METADATA_TOPIC, [_partition(broker, reply.version)])
-    response = wire.Response(error_message=None, topics=[topic])
-    response.nodes = [
+    response = wire.Response(topics=[topic])
+    if reply.version >= NODES_SINCE:
+        response.nodes = _nodes(broker)
+    send(reply, response)
+
+
+def _nodes(broker: Broker) -> list[wire.Node]:
+    return [
         wire.Node(
             voter.id,
             [
@@ -32,7 +39,6 @@ def handle(request: wire.Request, reply: Reply, broker: Broker) -> None:
         )
         for voter in broker.quorum.log.quorum.voters.by_id.values()
     ]
-    send(reply, response)
 
 
 def _partition(broker: Broker, version: int) -> wire.ResponsePartitionData:
@@ -40,7 +46,6 @@ def _partition(broker: Broker, version: int) -> wire.ResponsePartitionData:
     quorum = driver.log.quorum
     return wire.ResponsePartitionData(
         partition_index=0,
-        error_message=None,
         leader_id=quorum.state.leader,
         leader_epoch=quorum.state.epoch,
         high_watermark=driver.high_watermark,
@@ -60,7 +65,6 @@ def _partition(broker: Broker, version: int) -> wire.ResponsePartitionData:
 
 def _unknown(request: wire.Request) -> wire.Response:
     return wire.Response(
-        error_message=None,
         topics=[
             wire.ResponseTopicData(
                 topic.topic_name,

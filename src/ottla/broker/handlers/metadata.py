@@ -39,7 +39,7 @@ def handle(request: wire.Request, reply: Reply, broker: Broker) -> None:
 
 def _check(request: wire.Request, version: int) -> None:
     for topic in request.topics or ():
-        if version < IDS_SINCE and topic.name is None:
+        if topic.name is None and topic.topic_id == ZERO_UUID:
             message = f"Topic name can not be null for version {version}"
             raise Refusal(ErrorCode.INVALID_REQUEST, message)
         if version < IDS_SINCE and topic.topic_id != ZERO_UUID:
