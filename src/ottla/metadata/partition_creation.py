@@ -41,9 +41,7 @@ def _grow(around: Surroundings, grown: wire.CreatePartitionsTopic) -> list[Any]:
     image = around.image
     topic = image.topics_by_name.get(grown.name)
     if topic is None:
-        raise Refusal(
-            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition."
-        )
+        raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     have = len(topic.partitions)
     if grown.count == have:
         message = f"Topic already has {have} partition(s)."

@@ -31,7 +31,8 @@ def place(
     if replication_factor > len(usable):
         raise _refusal(
             f"The target replication factor of {replication_factor} cannot be reached because "
-            f"only {len(usable)} broker(s) are registered."
+            f"only {len(usable)} broker(s) are registered or some brokers have all their log "
+            "directories cordoned."
         )
     stripes = _Stripes(usable, unfenced, below)
     return [stripes.next_partition(replication_factor) for _ in range(partitions)]
