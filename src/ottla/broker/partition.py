@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from ottla.model.errors import ErrorCode, Refusal
 from ottla.model.types import Offset, TopicPartition, Uuid, WallTime
 from ottla.records.admission import AdmissionPolicy
-from ottla.records.batch import Batch
+from ottla.records.batch import TRANSACTIONAL, Batch
 from ottla.storage.log import Log
 from ottla.storage.producer_state import Duplicate
 
@@ -79,6 +79,8 @@ class Partition:
 
     def append(self, batch: Batch, appending: Appending) -> tuple[Offset, WallTime]:
         """Stage a batch; `appending` hears of its end. Returns its offset and append time."""
+        if batch.attributes & TRANSACTIONAL:
+            raise Refusal(ErrorCode.INVALID_TXN_STATE, "Transactions are not served yet.")
         if not self._staged:
             self._registry.staged.append(self)
         log = self.log
