@@ -147,7 +147,8 @@ class Dispatcher:
                 and entry.raw(connection, frame, position, end, version, correlation_id)
             ):
                 return
-            client_id = str(frame[client_id_start : client_id_start + max(length, 0)], "utf-8")
+            name = frame[client_id_start : client_id_start + max(length, 0)]
+            client_id = str(name, "utf-8", "replace")
             reply = Reply(connection, correlation_id, version, client_id)
             connection.expect(reply)
             self._serve_decoded(entry, api_key, frame[position:end], reply)
@@ -178,11 +179,9 @@ class Dispatcher:
     async def _run(self, entry: Entry, api_key: int, request: Any, reply: Reply) -> None:  # noqa: ANN401
         context = Context(reply.version, reply.client_id, reply.connection)
         try:
-            response = await entry.handle(request, context, self._broker)
+            send(reply, await entry.handle(request, context, self._broker))
         except Exception as error:  # noqa: BLE001
             self._failed(api_key, request, reply, error)
-        else:
-            send(reply, response)
 
     def _failed(self, api_key: int, request: object, reply: Reply, error: Exception) -> None:
         """Answer with an error what can be; a failed assert is a bug that ends the process."""
@@ -209,7 +208,11 @@ class Dispatcher:
         entry = Entry(
             request,
             handler,
-            served.versions,
+            # Produce is advertised from 0 for the sake of old clients, but its first three are gone.
+            range(
+                max(served.versions.start, request.VERSIONS.start),
+                min(served.versions.stop, request.VERSIONS.stop),
+            ),
             request.FLEXIBLE_SINCE,
             inspect.iscoroutinefunction(handler),
             module.raw_handler(self._broker) if hasattr(module, "raw_handler") else None,

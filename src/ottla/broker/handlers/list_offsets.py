@@ -51,7 +51,9 @@ def handle(request: wire.Request, reply: Reply, broker: Broker) -> None:
                 partition = broker.partitions.led(topic.name, ZERO_UUID, part.partition_index)
                 partition.check_epoch(part.current_leader_epoch)
                 found = _find(partition, part.timestamp, request.isolation_level)
-                result.timestamp, result.offset, result.leader_epoch = found
+                result.timestamp, result.offset, epoch = found
+                if reply.version >= 4:  # Before that there is no place to say it.
+                    result.leader_epoch = epoch
             except Refusal as refusal:
                 result.error_code = refusal.code
             results.append(result)
