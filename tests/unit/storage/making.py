@@ -1,0 +1,126 @@
+"""What tests of storage make again and again: batches, logs, disks."""
+
+from random import Random
+from struct import pack
+
+from ottla.model.types import TopicPartition, WallTime
+from ottla.records.batch import Batch
+from ottla.records.record import Record, build_batch
+from ottla.simulation.disk import SimulatedDisk
+from ottla.storage.config import LogConfig
+from ottla.storage.log import Log
+
+NOW = WallTime(1_700_000_000_000)
+DIRECTORY = "/data/t-0"
+NAME = TopicPartition("t", 0)
+SMALL = LogConfig(segment_bytes=1000, index_interval_bytes=200, file_delete_delay_ms=10)
+
+
+def make_disk(seed: int = 1) -> SimulatedDisk:
+    disk = SimulatedDisk(Random(seed))
+    disk.make_directory(DIRECTORY)
+    disk.sync_directory("/")
+    disk.sync_directory("/data")
+    return disk
+
+
+def make_batch(
+    count: int = 1,
+    *,
+    size: int = 100,
+    timestamp: int = NOW,
+    producer_id: int = -1,
+    epoch: int = 0,
+    sequence: int = 0,
+    base_offset: int = 0,
+    leader_epoch: int = -1,
+    is_transactional: bool = False,
+    key: bytes | None = None,
+) -> Batch:
+    """`count` records whose timestamps grow by one; `size` is that of each value."""
+    records = [Record(base_offset + i, timestamp + i, key, b"v" * size) for i in range(count)]
+    has_producer = producer_id >= 0
+    return Batch(
+        build_batch(
+            records,
+            producer_id=producer_id,
+            producer_epoch=epoch if has_producer else -1,
+            base_sequence=sequence if has_producer else -1,
+            leader_epoch=leader_epoch,
+            is_transactional=is_transactional,
+        )
+    )
+
+
+def make_marker(
+    producer_id: int, *, is_abort: bool, epoch: int = 0, coordinator_epoch: int = 0
+) -> Batch:
+    """The end of a transaction, as a coordinator has it written."""
+    record = Record(0, NOW, pack(">hh", 0, 0 if is_abort else 1), pack(">hi", 0, coordinator_epoch))
+    return Batch(
+        build_batch(
+            [record],
+            producer_id=producer_id,
+            producer_epoch=epoch,
+            is_transactional=True,
+            is_control=True,
+        )
+    )
+
+
+def open_log(
+    disk: SimulatedDisk,
+    config: LogConfig = SMALL,
+    *,
+    clean: bool = True,
+    recovery_point: int = 0,
+    log_start_offset: int = 0,
+    power_lost: bool = False,
+    now: int = NOW,
+) -> Log:
+    return Log.open(
+        disk,
+        DIRECTORY,
+        NAME,
+        config,
+        clean=clean,
+        recovery_point=recovery_point,
+        log_start_offset=log_start_offset,
+        power_lost=power_lost,
+        now=WallTime(now),
+    )
+
+
+def put(log: Log, *batches: Batch, leader_epoch: int = 0, now: int = NOW) -> list[int]:
+    """Stage the batches and flush them in one go; their base offsets."""
+    offsets = [log.stage(batch, leader_epoch) for batch in batches]
+    log.flush(WallTime(now))
+    return offsets
+
+
+def fill(log: Log, count: int, *, size: int = 100) -> None:
+    """`count` batches of one record each, one flush for each."""
+    for _ in range(count):
+        put(log, make_batch(size=size))
+
+
+def read_all(log: Log, *, start: int | None = None, bytes_max: int = 500) -> list[Batch]:
+    """Every batch from `start` on, in order, as a consumer would fetch them."""
+    offset = log.log_start_offset if start is None else start
+    found: list[Batch] = []
+    while offset < log.end_offset:
+        piece = log.read(offset, bytes_max, end_offset=log.end_offset)
+        assert piece is not None, f"nothing at {offset}"
+        data = piece.read()
+        position = 0
+        while position + 61 <= len(data):
+            try:
+                batch = Batch.parse(data, position)
+            except ValueError:
+                break
+            assert batch.is_valid
+            found.append(batch)
+            position += batch.size
+            offset = batch.next_offset
+        assert position, "the first batch is always whole"
+    return found
