@@ -208,7 +208,7 @@ class Dispatcher:
         entry = Entry(
             request,
             handler,
-            # Produce is advertised from 0 for the sake of old clients, but its first three are gone.
+            # Produce is advertised from 0 for old clients, but its first three versions are gone.
             range(
                 max(served.versions.start, request.VERSIONS.start),
                 min(served.versions.stop, request.VERSIONS.stop),
