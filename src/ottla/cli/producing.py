@@ -154,8 +154,14 @@ async def write_all(
             except Misuse:
                 await producer.flush()  # The lines before the one that cannot be.
                 raise
-    finally:
+    except Exception:
+        if tally.has_sent:
+            tally.end(as_json=as_json)
+        raise
+    except asyncio.CancelledError:
         tally.end(as_json=as_json)
+        raise
+    tally.end(as_json=as_json)
 
 
 class Tally:
@@ -167,6 +173,10 @@ class Tally:
         self._sent = self._written = self._bytes = 0
         self._shown_at = 0
         self._ranges: dict[int, tuple[int, int]] = {}
+
+    @property
+    def has_sent(self) -> bool:
+        return self._sent > 0
 
     def sent(self, line: Line, now: int) -> None:
         self._sent += 1
