@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from ottla.broker.connection import Connection, Reply
 from ottla.broker.partition import Partition
 from ottla.model.errors import ErrorCode, Refusal
-from ottla.protocol.varint import Buffer, read_uvarint
+from ottla.protocol.varint import Buffer, finish_uvarint
 from ottla.records.admission import admit
 
 if TYPE_CHECKING:
@@ -145,10 +145,13 @@ class PreparedProduces:
                 return False
             prepared, start = parsed
         if version >= FLEXIBLE_SINCE:
-            size, start = read_uvarint(frame, start)
+            size = frame[start]
+            start += 1
+            if size > 127:
+                size, start = finish_uvarint(frame, start, size)
             size -= 1
             # Then the tags of partition, topic and request: none of them.
-            if start + size + 3 != end or bytes(frame[end - 3 : end]) != b"\x00\x00\x00":
+            if start + size + 3 != end or frame[end - 1] or frame[end - 2] or frame[end - 3]:
                 return False
         else:
             size = _INT32.unpack_from(frame, start)[0]
