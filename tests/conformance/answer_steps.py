@@ -135,6 +135,7 @@ def _(_: World, version: int) -> Any:  # noqa: ANN401
     return create_topics.Request(
         topics=[
             new_topic("log"),
+            new_topic("bad"),
             new_topic("small", max_message_bytes="500"),
             new_topic("compacted", cleanup_policy="compact"),
             new_topic("idempotent"),
@@ -245,7 +246,7 @@ for kind, data in batches.BAD.items():
 
     @step(f"Produce {kind}", (3, 8, 13))
     def _(world: World, version: int, data: bytes | None = data) -> Any:  # noqa: ANN401
-        return produced(world, version, ("log", 0, data))
+        return produced(world, version, ("bad", 0, data))
 
 
 @step("Produce without a key to a compacted topic", (3, 8, 13))

@@ -80,7 +80,9 @@ class Partition:
     def append(self, batch: Batch, appending: Appending) -> tuple[Offset, WallTime]:
         """Stage a batch; `appending` hears of its end. Returns its offset and append time."""
         if batch.attributes & TRANSACTIONAL:
-            raise Refusal(ErrorCode.INVALID_TXN_STATE, "Transactions are not served yet.")
+            # What Kafka answers to a transactional batch whose request names no transaction.
+            code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+            raise Refusal(code, "Transactions are not served yet.")
         if not self._staged:
             self._registry.staged.append(self)
         log = self.log
