@@ -12,7 +12,7 @@ from typing import Any
 
 from ottla.client.cluster import ClientSettings, Cluster
 from ottla.client.frames import LENGTH, Frames
-from ottla.env.network import Address, Channel
+from ottla.env.network import Address, Channel, Network
 from ottla.model.errors import ErrorCode
 from ottla.protocol.apis import ApiKey, request_class
 from ottla.protocol.codec import decode, encode_into
@@ -54,12 +54,22 @@ class FakeBroker:
         self.end: dict[tuple[str, int], int] = defaultdict(int)
         self.seen: dict[tuple[str, int, int], int] = {}  # The next sequence of each producer.
         self.next_producer_id = 1000
-        self._host = world.network.host(self.host_name)
+        self.address = Address(self.host_name, PORT)
+        self._network: Network = world.network.host(self.host_name)
         self._listener: Any = None
 
+    def listen_on(self, network: Network) -> None:
+        """Serve a free port of this machine, instead of a simulated host."""
+        self._network, self.address = network, Address("127.0.0.1", 0)
+
     async def start(self) -> None:
-        self._listener = await self._host.listen("", PORT, lambda channel: FakePeer(self, channel))
+        host = "" if self.address.port else self.address.host
+        self._listener = await self._network.listen(
+            host, self.address.port, lambda channel: FakePeer(self, channel)
+        )
         self._listener.start()
+        if not self.address.port:
+            self.address = self._listener.address
 
     def stop(self) -> None:
         self._listener.close()
@@ -93,12 +103,16 @@ class FakeBroker:
         )
         return metadata.Response(
             brokers=[
-                metadata.MetadataResponseBroker(node, f"broker{node}", PORT) for node in self.nodes
+                metadata.MetadataResponseBroker(node, *self._address_of(node))
+                for node in self.nodes
             ],
             cluster_id="fake",
             controller_id=self.nodes[0],
             topics=[self._topic(name or "") for name in names],
         )
+
+    def _address_of(self, node: int) -> Address:
+        return self.address if node == self.node_id else Address(f"broker{node}", PORT)
 
     def _topic(self, name: str) -> metadata.MetadataResponseTopic:
         if name not in self.topics:
