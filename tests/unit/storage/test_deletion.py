@@ -1,0 +1,42 @@
+from ottla.storage.deletion import Deletion
+from tests.unit.storage.making import DIRECTORY, NOW, fill, make_disk, open_log
+
+
+def test_a_segment_is_renamed_then_removed_after_the_delay() -> None:
+    disk = make_disk()
+    log = open_log(disk)
+    fill(log, 12)
+    oldest, second = log.segments[0], log.segments[1]
+    deletion = Deletion(disk, DIRECTORY)
+    before = set(disk.list(DIRECTORY))
+    deletion.rename_away(oldest, NOW + 100)
+    renamed = set(disk.list(DIRECTORY)) - before
+    assert f"{oldest.base_offset:020d}.log.deleted" in renamed
+    assert not disk.exists(oldest.log_path)
+    deletion.remove_due(NOW + 99)
+    assert renamed <= set(disk.list(DIRECTORY))
+    deletion.remove_due(NOW + 100)
+    assert not renamed & set(disk.list(DIRECTORY))
+    assert disk.exists(second.log_path)
+
+
+def test_a_reader_keeps_its_bytes() -> None:
+    disk = make_disk()
+    log = open_log(disk)
+    fill(log, 12)
+    piece = log.read(0, 300, end_offset=log.end_offset)
+    assert piece is not None
+    expected = piece.read()
+    Deletion(disk, DIRECTORY).remove_now(log.segments[0])
+    assert piece.read() == expected
+    assert not disk.exists(log.segments[0].log_path)
+
+
+def test_snapshots_past_an_offset_go() -> None:
+    disk = make_disk()
+    log = open_log(disk)
+    fill(log, 12)
+    bases = [segment.base_offset for segment in log.segments]
+    Deletion(disk, DIRECTORY).remove_snapshots_past(bases[1])
+    left = [name for name in disk.list(DIRECTORY) if name.endswith(".snapshot")]
+    assert left == [f"{bases[1]:020d}.snapshot"]
