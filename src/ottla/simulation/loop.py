@@ -16,6 +16,7 @@ Ts = TypeVarTuple("Ts")
 NANOSECONDS: Final = 1_000_000_000
 MICROSECOND: Final = 1_000
 MILLISECOND: Final = 1_000_000
+TURNS_MAX: Final = 2_000_000  # A run that takes more goes round in circles.
 
 
 class Deadlock(Exception):
@@ -27,6 +28,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         super().__init__()
         self.now_ns = 0
         self.turns = 0
+        self.turns_max = TURNS_MAX
         self._clock_resolution = 1 / NANOSECONDS
         self._selector = self  # The base class asks it for events, and to wait.
 
@@ -36,6 +38,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def select(self, timeout: float | None) -> list[object]:
         """In place of waiting: time passes at once."""
         self.turns += 1
+        if self.turns > self.turns_max:
+            raise Deadlock(f"{self.turns_max} turns have led to nothing")
         if timeout is None:
             raise Deadlock(f"nothing is left to happen after {self.now_ns} ns")
         if timeout > 0:

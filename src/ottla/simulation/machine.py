@@ -28,6 +28,7 @@ logger = logging.getLogger(__name__)
 HOST, PORT = "broker", 9092
 CAPACITY_BYTES = 1 << 40
 RESTART_MS = 200
+STARTS_MAX = 500
 POLL_SECONDS = 0.01
 
 
@@ -47,6 +48,10 @@ class MachineDisk(SimulatedDisk):
     @now_ms.setter
     def now_ms(self, _: int) -> None:
         pass
+
+    def unplug(self) -> None:
+        """Nothing can be done with it until the next `kill` or `cut_power`."""
+        self._is_down = True
 
     def heal(self) -> None:
         """Forget the failures that were set and have not happened."""
@@ -114,6 +119,9 @@ class Machine:
     def _start(self) -> None:
         self.starts += 1
         self._network.trace.note(f"start {self.starts}")
+        if self.starts > STARTS_MAX:
+            raise Violation(f"the broker was started {STARTS_MAX} times and never stays")
+        self.bury()
         self.disk.kill()  # Whatever the last process held is free.
         self.disk.on_crash = lambda: self._die(RESTART_MS)
         process = self.process = Process(f"broker/{self.starts}")
@@ -127,10 +135,16 @@ class Machine:
             process.kill()
             self._dead.append(process)
 
-    def bury(self) -> None:
-        """Take apart what all killed processes left."""
+    def end(self) -> None:
         self._die(0)
-        for process in self._dead:
+        self.bury()
+
+    def bury(self) -> None:
+        """Take apart what killed processes left, while the disk hears nobody."""
+        assert self.process is None, "the living are not buried"
+        self.disk.unplug()
+        dead, self._dead = self._dead, []
+        for process in dead:
             process.bury()
 
     async def _run(self, process: Process) -> None:

@@ -158,7 +158,7 @@ class World:
         )
 
     def end(self) -> None:
-        self.machine.bury()
+        self.machine.end()
 
     def report(self) -> Report:
         return Report(
