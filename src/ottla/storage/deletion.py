@@ -43,7 +43,13 @@ class Deletion:
             if self._disk.exists(path):
                 self._disk.remove(path)
 
-    def remove_snapshots_past(self, offset: Offset) -> None:
-        for snapshot in list_snapshots(self._disk, self._directory):
-            if snapshot > offset:
-                self._disk.remove(f"{self._directory}/{file_name(snapshot, PRODUCER_SNAPSHOT)}")
+    def remove_snapshots_past(self, offset: Offset) -> int:
+        """How many there were: the caller syncs the directory, lest they come back."""
+        snapshots = [
+            snapshot
+            for snapshot in list_snapshots(self._disk, self._directory)
+            if snapshot > offset
+        ]
+        for snapshot in snapshots:
+            self._disk.remove(f"{self._directory}/{file_name(snapshot, PRODUCER_SNAPSHOT)}")
+        return len(snapshots)

@@ -271,8 +271,6 @@ class Log:
             self.start_at(offset)
             return
         self._segments.cut(offset)
-        self._segments.deletion.remove_snapshots_past(offset)
-        self._disk.sync_directory(self.directory)
         self._end_at(offset)
         self._reload_producers()
 

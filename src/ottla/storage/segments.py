@@ -83,7 +83,7 @@ class Segments:
         while len(self.all) > 1 and self.active.base_offset >= offset:
             self.deletion.remove_now(self.all.pop())
             self._activate_last()
-        if len(self.all) < count:
+        if self.deletion.remove_snapshots_past(offset) or len(self.all) < count:
             # Their producer snapshots must not come back beside what is written here next.
             self._disk.sync_directory(self._directory)
         if self.active.next_offset > offset:

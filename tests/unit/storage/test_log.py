@@ -1,0 +1,338 @@
+import errno
+from dataclasses import replace
+
+import pytest
+
+from ottla.model.errors import ErrorCode, Refusal
+from ottla.model.types import WallTime
+from ottla.storage.config import LogConfig
+from ottla.storage.log import Log
+from ottla.storage.producer_snapshot import decode_snapshot
+from ottla.storage.producer_state import Duplicate
+from tests.unit.storage.making import (
+    DIRECTORY,
+    NOW,
+    SMALL,
+    fill,
+    make_batch,
+    make_disk,
+    make_marker,
+    open_log,
+    put,
+    read_all,
+)
+
+BATCH_BYTES = make_batch().size
+
+
+def code_of(log: Log, batch_size: int) -> ErrorCode:
+    with pytest.raises(Refusal) as caught:
+        log.stage(make_batch(size=batch_size), 0)
+    return caught.value.code
+
+
+def bases(log: Log) -> list[int]:
+    return [segment.base_offset for segment in log.segments]
+
+
+def test_what_is_staged_has_offsets_but_is_not_there_yet() -> None:
+    log = open_log(make_disk())
+    assert log.stage(make_batch(3), 0) == 0
+    assert log.stage(make_batch(2), 0) == 3
+    assert (log.staged_end, log.end_offset, log.size_bytes) == (5, 0, 0)
+    assert log.read(0, 1000, end_offset=log.end_offset) is None
+    log.flush(NOW)
+    assert (log.staged_end, log.end_offset) == (5, 5)
+    assert [batch.base_offset for batch in read_all(log)] == [0, 3]
+
+
+def test_all_that_is_staged_goes_out_with_one_write() -> None:
+    disk = make_disk()
+    log = open_log(disk)
+    before = disk.operations
+    put(log, *[make_batch() for _ in range(4)])
+    assert disk.operations == before + 1
+
+
+def test_a_flush_of_nothing_is_nothing() -> None:
+    disk = make_disk()
+    log = open_log(disk)
+    before = disk.operations
+    log.flush(NOW)
+    assert disk.operations == before
+
+
+def test_batches_get_the_leaders_epoch() -> None:
+    log = open_log(make_disk())
+    put(log, make_batch(), leader_epoch=4)
+    put(log, make_batch(), make_batch(), leader_epoch=6)
+    assert [batch.leader_epoch for batch in read_all(log)] == [4, 6, 6]
+    assert log.epochs.entries() == [(4, 0), (6, 1)]
+    assert log.epoch_end_offset(5) == (4, 1)
+    assert log.epoch_end_offset(6) == (6, 3)
+
+
+def test_a_batch_larger_than_a_segment_is_refused() -> None:
+    log = open_log(make_disk())
+    assert code_of(log, 1001) == ErrorCode.RECORD_LIST_TOO_LARGE
+    assert log.staged_end == 0
+
+
+def test_segments_roll_within_one_flush() -> None:
+    log = open_log(make_disk())
+    put(log, *[make_batch() for _ in range(20)])
+    assert len(log.segments) > 3
+    assert all(segment.size <= 1000 for segment in log.segments)
+    assert [batch.base_offset for batch in read_all(log)] == list(range(20))
+
+
+def test_the_snapshot_at_a_roll_does_not_look_ahead() -> None:
+    disk = make_disk()
+    log = open_log(disk)
+    put(log, *[make_batch(producer_id=1, sequence=number) for number in range(20)])
+    for base in bases(log)[1:]:
+        producers = decode_snapshot(disk.read(f"{DIRECTORY}/{base:020d}.snapshot"))
+        assert producers[1].last_sequence == base - 1
+
+
+@pytest.mark.parametrize("count", [1, 3, 12, 20])
+def test_a_failed_write_takes_everything_back(count: int) -> None:
+    disk = make_disk()
+    log = open_log(disk)
+    put(log, make_batch(producer_id=1, sequence=0), leader_epoch=1)
+    size = disk.size(log.segments[0].log_path)
+    disk.capacity_bytes = disk.used_bytes + count * BATCH_BYTES - 7
+    for number in range(count):
+        log.stage(make_batch(producer_id=1, sequence=1 + number), 2)
+    with pytest.raises(OSError, match="no space"):
+        log.flush(NOW)
+    assert (log.end_offset, log.staged_end, bases(log)) == (1, 1, [0])
+    assert disk.size(log.segments[0].log_path) == size
+    assert log.producers.by_id[1].last_sequence == 0
+    assert log.epochs.entries() == [(1, 0)]
+    disk.capacity_bytes = 2**40
+    assert put(log, make_batch(producer_id=1, sequence=1), leader_epoch=2) == [1]
+    assert len(read_all(log)) == 2
+    disk.kill()
+    assert open_log(disk, clean=False).end_offset == 2
+
+
+@pytest.mark.parametrize("operation", ["create", "append"])
+def test_a_roll_that_fails_is_taken_back(operation: str) -> None:
+    disk = make_disk()
+    log = open_log(disk)
+    fill(log, 3)
+    disk.fail(operation, errno.ENOSPC, path_contains=".index")
+    for number in range(8):
+        log.stage(make_batch(producer_id=1, sequence=number), 0)
+    with pytest.raises(OSError, match="simulated"):
+        log.flush(NOW)
+    assert (log.end_offset, log.staged_end) == (3, 3)
+    assert not [name for name in disk.list(DIRECTORY) if name.endswith(".snapshot")]
+    fill(log, 10)
+    assert [batch.base_offset for batch in read_all(log)] == list(range(13))
+    disk.kill()
+    again = open_log(disk, clean=False)
+    assert (again.end_offset, again.producers.by_id) == (13, {})
+
+
+def test_a_duplicate_is_told_where_it_is() -> None:
+    log = open_log(make_disk())
+    put(log, make_batch(3, producer_id=1), make_batch(2, producer_id=1, sequence=3))
+    with pytest.raises(Duplicate) as caught:
+        log.stage(make_batch(2, producer_id=1, sequence=3), 0)
+    assert caught.value.base_offset == 3
+    assert log.staged_end == 5
+
+
+def test_a_duplicate_of_what_is_only_staged_is_known_too() -> None:
+    log = open_log(make_disk())
+    log.stage(make_batch(producer_id=1), 0)
+    with pytest.raises(Duplicate) as caught:
+        log.stage(make_batch(producer_id=1), 0)
+    assert caught.value.base_offset >= log.end_offset
+
+
+def test_reading_outside_the_log_is_refused() -> None:
+    log = open_log(make_disk())
+    fill(log, 10)
+    log.advance_log_start(3)
+    for offset in (2, 11, -1):
+        with pytest.raises(Refusal) as caught:
+            log.read(offset, 100, end_offset=10)
+        assert caught.value.code == ErrorCode.OFFSET_OUT_OF_RANGE
+    assert log.read(10, 100, end_offset=10) is None
+
+
+@pytest.mark.parametrize("end_offset", [1, 4, 7, 9])
+def test_nothing_at_or_past_the_limit_is_given(end_offset: int) -> None:
+    log = open_log(make_disk(), LogConfig())
+    put(log, *[make_batch() for _ in range(10)])
+    for offset in range(10):
+        piece = log.read(offset, 10_000, end_offset=end_offset)
+        if offset >= end_offset:
+            assert piece is None
+        else:
+            assert piece is not None
+            assert piece.size == (end_offset - offset) * BATCH_BYTES
+
+
+def test_the_first_batch_is_given_whole_or_not_at_all() -> None:
+    log = open_log(make_disk())
+    fill(log, 20)
+    for offset in (0, 19):
+        piece = log.read(offset, 10, end_offset=20)
+        assert piece is not None
+        assert piece.size == BATCH_BYTES
+        assert log.read(offset, 10, end_offset=20, at_least_one=False) is None
+
+
+def test_replicated_batches_keep_their_offsets_and_epochs() -> None:
+    log = open_log(make_disk())
+    batches = [
+        make_batch(2, base_offset=0, leader_epoch=3),
+        make_batch(1, base_offset=7, leader_epoch=5, producer_id=4, sequence=9),
+    ]
+    log.append(batches, NOW)
+    assert [batch.base_offset for batch in read_all(log)] == [0, 7]
+    assert log.end_offset == 8
+    assert log.epochs.entries() == [(3, 0), (5, 7)]
+    assert log.producers.by_id[4].last_sequence == 9
+
+
+def test_truncation_removes_batches_segments_epochs_and_producers() -> None:
+    log = open_log(make_disk())
+    for number in range(20):
+        put(log, make_batch(producer_id=1, sequence=number), leader_epoch=number // 5)
+    log.sync()
+    log.truncate_to(7)
+    assert [batch.base_offset for batch in read_all(log)] == list(range(7))
+    assert log.epochs.entries() == [(0, 0), (1, 5)]
+    assert log.producers.by_id[1].last_sequence == 6
+    assert log.recovery_point == 7
+    assert put(log, make_batch(producer_id=1, sequence=7), leader_epoch=9) == [7]
+
+
+def test_truncation_past_the_end_does_nothing_and_below_the_start_empties() -> None:
+    log = open_log(make_disk())
+    fill(log, 5)
+    log.truncate_to(5)
+    assert log.end_offset == 5
+    log.start_at(40)
+    assert (log.log_start_offset, log.end_offset, read_all(log)) == (40, 40, [])
+    fill(log, 2)
+    log.truncate_to(30)
+    assert (log.log_start_offset, log.end_offset, bases(log)) == (30, 30, [30])
+
+
+def test_the_start_moves_forward_only_and_not_past_the_end() -> None:
+    log = open_log(make_disk())
+    fill(log, 5)
+    log.advance_log_start(3)
+    log.advance_log_start(2)
+    assert log.log_start_offset == 3
+    with pytest.raises(Refusal) as caught:
+        log.advance_log_start(6)
+    assert caught.value.code == ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+def test_old_segments_go_and_the_log_starts_later() -> None:
+    disk = make_disk()
+    log = open_log(disk, replace(SMALL, retention_ms=100))
+    fill(log, 20)
+    second = bases(log)[1]
+    assert log.delete_old_segments(NOW, log.end_offset) == 0
+    log.config = replace(SMALL, retention_bytes=log.size_bytes - log.segments[0].size)
+    assert log.delete_old_segments(NOW, log.end_offset) == 1
+    assert log.log_start_offset == second
+    assert [name for name in disk.list(DIRECTORY) if name.endswith(".deleted")]
+    log.remove_deleted(WallTime(NOW + 10))
+    assert not [name for name in disk.list(DIRECTORY) if name.endswith(".deleted")]
+
+
+def test_when_all_is_old_an_empty_segment_remains() -> None:
+    log = open_log(make_disk(), replace(SMALL, retention_ms=100))
+    fill(log, 20)
+    assert log.delete_old_segments(WallTime(NOW + 1000), log.end_offset) > 1
+    assert (log.log_start_offset, log.end_offset, log.size_bytes) == (20, 20, 0)
+    fill(log, 1)
+    assert log.end_offset == 21
+
+
+def test_the_last_stable_offset_waits_for_transactions() -> None:
+    log = open_log(make_disk())
+    fill(log, 2)
+    put(log, make_batch(3, producer_id=1, is_transactional=True))
+    fill(log, 1)
+    assert log.last_stable_offset(6) == 2
+    log.stage(make_marker(1, is_abort=True), 0, is_client=False)
+    log.flush(NOW)
+    assert log.last_stable_offset(6) == 2
+    assert log.last_stable_offset(7) == 7
+    (aborted,) = log.aborted_transactions(0, 7)
+    assert (aborted.producer_id, aborted.first_offset, aborted.last_offset) == (1, 2, 6)
+    assert log.aborted_transactions(0, 2) == []
+
+
+def test_aborted_transactions_are_found_after_a_clean_restart() -> None:
+    disk = make_disk()
+    log = open_log(disk)
+    put(log, make_batch(3, producer_id=1, is_transactional=True))
+    fill(log, 12)
+    log.stage(make_marker(1, is_abort=True), 0, is_client=False)
+    log.flush(NOW)
+    fill(log, 12)
+    expected = log.aborted_transactions(0, log.end_offset)
+    assert len(expected) == 1
+    log.close()
+    assert open_log(disk).aborted_transactions(0, log.end_offset) == expected
+
+
+def test_an_open_transaction_is_open_after_a_restart() -> None:
+    disk = make_disk()
+    log = open_log(disk)
+    put(log, make_batch(3, producer_id=1, is_transactional=True))
+    log.close()
+    assert open_log(disk).last_stable_offset(3) == 0
+
+
+def test_what_was_synced_survives_power_and_the_recovery_point_says_so() -> None:
+    disk = make_disk()
+    log = open_log(disk)
+    fill(log, 15)
+    assert log.is_unsynced
+    assert log.recovery_point == 0
+    end_offset = log.end_offset
+    work = log.unsynced_files()
+    fill(log, 3)
+    for each in work:
+        each.sync()
+    log.synced_to(end_offset)
+    assert log.recovery_point == 15
+    disk.cut_power()
+    again = open_log(disk, clean=False, recovery_point=15, power_lost=True)
+    assert 15 <= again.end_offset <= 18
+
+
+def test_nothing_is_left_to_sync_after_a_sync() -> None:
+    log = open_log(make_disk())
+    fill(log, 15)
+    log.sync()
+    assert not log.is_unsynced
+    assert log.unsynced_files() == []
+
+
+def test_rolling_by_hand_begins_a_segment_at_the_end() -> None:
+    log = open_log(make_disk())
+    fill(log, 2)
+    log.roll(NOW)
+    assert bases(log) == [0, 2]
+    fill(log, 1)
+    assert len(read_all(log)) == 3
+
+
+def test_producers_expire() -> None:
+    log = open_log(make_disk())
+    put(log, make_batch(producer_id=1))
+    log.expire_producers(WallTime(NOW + SMALL.producer_id_expiration_ms))
+    assert log.producers.by_id == {}
