@@ -21,20 +21,12 @@ from ottla.protocol.codec import decode_from, encode
 from ottla.protocol.control_records import ControlType, decode_control, encode_control
 from ottla.protocol.header import RequestHeader, decode_request_header, encode_request_header
 from ottla.protocol.metadata_records import MetadataRecord, decode_record, encode_record
-from ottla.protocol.schema import Field, fields_of
-from tests.unit.protocol.strategies import BOUNDS, api_classes, module_classes
+from tests.fuzz.breakage import build, mutate
+from tests.unit.protocol.strategies import api_classes, module_classes
 
 SECONDS: Final = float(os.environ.get("OTTLA_FUZZ_SECONDS", "15"))
 SEED: Final = int(os.environ.get("OTTLA_FUZZ_SEED", str(random.SystemRandom().getrandbits(32))))
 DECODE_SECONDS_MAX: Final = 2.0
-
-# What lengths, counts and tags look like when someone lies about them.
-LIES: Final = [
-    b"\x00", b"\x01", b"\x7f", b"\x80", b"\xff", b"\x7f\xff", b"\x80\x00", b"\xff\xff",
-    b"\x7f\xff\xff\xff", b"\x80\x00\x00\x00", b"\xff\xff\xff\xff", b"\x00\x00\x00\x00",
-    b"\x00\x10\x00\x00", b"\xff\xff\xff\xff\x0f", b"\xff\xff\xff\xff\xff\x01", b"\x80" * 9,
-    b"\x80\xda\xc4\x09", b"\x80\x80\x08",
-]  # fmt: skip
 
 
 class Target(NamedTuple):
@@ -56,7 +48,7 @@ def test_nothing_but_a_protocol_error_escapes_a_decoder() -> None:
         rounds += 1
         data = target.make(rng)
         for _ in range(8):
-            data = _mutate(data, rng)
+            data = mutate(data, rng)
             _attack(target, data)
 
 
@@ -76,29 +68,6 @@ def _attack(target: Target, data: bytes) -> None:
     assert spent < DECODE_SECONDS_MAX, f"seed {SEED}: {spent} s for {target.name}: {data.hex()}"
 
 
-def _mutate(data: bytes, rng: random.Random) -> bytes:
-    broken = bytearray(data or b"\0")
-    at = rng.randrange(len(broken))
-    match rng.randrange(7):
-        case 0:
-            broken[at] ^= 1 << rng.randrange(8)
-        case 1:
-            del broken[at:]
-        case 2:
-            lie = rng.choice(LIES)
-            broken[at : at + len(lie)] = lie
-        case 3:
-            broken[at:at] = rng.choice(LIES)
-        case 4:
-            del broken[at : at + rng.randrange(1, 9)]
-        case 5:
-            broken[at] = rng.randrange(256)
-        case _:
-            piece = broken[at : at + rng.randrange(1, 33)]
-            broken[at:at] = piece * rng.randrange(1, 5)
-    return bytes(broken)
-
-
 def _api_targets() -> list[Target]:
     return [
         _message_target(name, cls, version)
@@ -116,7 +85,7 @@ def _message_target(name: str, cls: type, version: int) -> Target:
 
     return Target(
         f"{name} v{version}",
-        lambda rng: encode(_build(cls, version, rng), version),
+        lambda rng: encode(build(cls, version, rng), version),
         read,
         lambda message: encode(message, version),
     )
@@ -125,7 +94,7 @@ def _message_target(name: str, cls: type, version: int) -> Target:
 def _record_targets() -> list[Target]:
     def make(cls: Any, rng: random.Random) -> bytes:
         version = rng.choice(cls.VERSIONS)
-        return encode_record(_build(cls, version, rng), version)
+        return encode_record(build(cls, version, rng), version)
 
     return [
         Target(cls.__name__, lambda rng, cls=cls: make(cls, rng), decode_record)  # type: ignore[misc]
@@ -135,7 +104,7 @@ def _record_targets() -> list[Target]:
 
 def _control_targets() -> list[Target]:
     def make(kind: ControlType, cls: Any, rng: random.Random) -> bytes:
-        message = _build(cls, 0, rng)
+        message = build(cls, 0, rng)
         message.version = 0
         return encode_control(kind, message)[1]
 
@@ -157,38 +126,3 @@ def _header_targets() -> list[Target]:
         return encode_request_header(RequestHeader(key, rng.randrange(16), 7, "client"))
 
     return [Target("request header", make, decode_request_header)] * 10
-
-
-def _build(cls: type, version: int, rng: random.Random) -> Any:
-    message = cls()
-    for field in fields_of(cls):
-        if field.is_in(version) and rng.random() < 0.8:
-            setattr(message, field.name, _value(field, version, rng))
-    return message
-
-
-def _value(field: Field, version: int, rng: random.Random) -> Any:
-    if field.is_nullable_in(version) and rng.random() < 0.2:
-        return None
-    if field.kind == "struct":
-        return _build(field.of, version, rng)
-    if field.kind != "array":
-        return _plain(field.kind, rng)
-    if isinstance(field.of, type):
-        return [_build(field.of, version, rng) for _ in range(rng.randrange(4))]
-    return [_plain(field.of, rng) for _ in range(rng.randrange(4))]
-
-
-def _plain(kind: str, rng: random.Random) -> Any:
-    if kind in BOUNDS:
-        low, high = BOUNDS[kind]
-        return rng.choice([low, 0, 1, high, rng.randint(low, high)])
-    if kind == "bool":
-        return rng.random() < 0.5
-    if kind == "float64":
-        return rng.random()
-    if kind == "uuid":
-        return rng.randbytes(16)
-    if kind == "string":
-        return rng.choice(["", "orders", "é", "x" * 130])
-    return rng.randbytes(rng.choice([0, 3, 70, 200]))
