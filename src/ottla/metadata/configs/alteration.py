@@ -23,6 +23,9 @@ from ottla.metadata.configs.definition import (
 )
 from ottla.model.errors import ErrorCode, Refusal
 
+# Kafka moves its listeners while it runs; here they stay where they were at start.
+_FIXED_AT_START = frozenset({"listeners", "listener.security.protocol.map"})
+
 
 class Operation(IntEnum):
     """The operations of IncrementalAlterConfigs."""
@@ -93,6 +96,9 @@ def check_broker_configs(configs: Mapping[str, str], *, is_cluster_default: bool
             continue
         if definition.update is Update.READ_ONLY:
             message = f"Cannot update these configs dynamically: {name}"
+            raise Refusal(ErrorCode.INVALID_REQUEST, message)
+        if name in _FIXED_AT_START and not is_cluster_default:
+            message = f"{name} cannot be changed while this broker runs: set it at start."
             raise Refusal(ErrorCode.INVALID_REQUEST, message)
         if definition.update is Update.PER_BROKER and is_cluster_default:
             message = f"{name} cannot be a default of the cluster: say for which broker it is."

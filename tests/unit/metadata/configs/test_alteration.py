@@ -103,3 +103,8 @@ def test_brokers_refuse_what_cannot_change_while_they_run(name: str, value: str)
     with pytest.raises(Refusal) as caught:
         check_broker_configs({name: value}, is_cluster_default=True)
     assert caught.value.code is ErrorCode.INVALID_REQUEST
+
+
+def test_a_listener_stays_where_it_was_at_start() -> None:
+    with pytest.raises(Refusal, match="at start"):
+        check_broker_configs({"listeners": "PLAINTEXT://:1"}, is_cluster_default=False)

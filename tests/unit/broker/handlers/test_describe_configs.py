@@ -1,0 +1,117 @@
+"""DescribeConfigs against a broker's real settings and image; the wire is in tests/conformance."""
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from ottla.broker.handlers.describe_configs import handle
+from ottla.broker.settings import Settings, zero_configuration
+from ottla.metadata.cluster import (
+    BROKER_LOGGER_RESOURCE,
+    BROKER_RESOURCE,
+    CLIENT_METRICS_RESOURCE,
+    GROUP_RESOURCE,
+    TOPIC_RESOURCE,
+)
+from ottla.metadata.image import ClusterImage
+from ottla.model.errors import ErrorCode
+from ottla.protocol import metadata_records as records
+from ottla.protocol.messages import describe_configs as wire
+
+
+@dataclass
+class Node:
+    """As much of a broker as the handler looks at."""
+
+    settings: Settings = field(
+        default_factory=lambda: Settings.load({**zero_configuration("data"), "num.partitions": "7"})
+    )
+    image: ClusterImage = field(default_factory=ClusterImage)
+    node_id: int = 1
+
+
+@pytest.fixture
+def node() -> Node:
+    node = Node()
+    applied = [
+        records.TopicRecord(name="t", topic_id=bytes(15) + b"\x01"),
+        records.ConfigRecord(TOPIC_RESOURCE, "t", "retention.ms", "5"),
+        records.ConfigRecord(BROKER_RESOURCE, "", "log.segment.bytes", "2000000"),
+        records.ConfigRecord(BROKER_RESOURCE, "1", "log.retention.bytes", "9"),
+        records.ConfigRecord(GROUP_RESOURCE, "g", "consumer.session.timeout.ms", "45000"),
+    ]
+    for offset, record in enumerate(applied):
+        node.image.apply(offset, record)
+    return node
+
+
+def describe(
+    node: Node, kind: int, name: str, keys: list[str] | None = None, **asked: bool
+) -> wire.DescribeConfigsResult:
+    resource = wire.DescribeConfigsResource(kind, name, keys)
+    request = wire.Request([resource], **asked)
+    anything: Any = None
+    response = asyncio.run(handle(request, anything, node))  # type: ignore[arg-type]
+    assert isinstance(response, wire.Response)
+    (result,) = response.results
+    assert (result.resource_type, result.resource_name) == (kind, name)
+    return result
+
+
+def values(result: wire.DescribeConfigsResult) -> dict[str, str | None]:
+    assert result.error_code == ErrorCode.NONE, result.error_message
+    return {config.name: config.value for config in result.configs}
+
+
+def test_a_topic_is_described_with_all_that_counts_for_it(node: Node) -> None:
+    found = values(describe(node, TOPIC_RESOURCE, "t"))
+    assert len(found) == 33
+    assert found["retention.ms"] == "5"
+    assert found["segment.bytes"] == "2000000"
+    assert found["retention.bytes"] == "9"
+
+
+def test_only_the_keys_that_were_asked_for_come_back(node: Node) -> None:
+    assert set(values(describe(node, TOPIC_RESOURCE, "t", ["flush.ms", "x"]))) == {"flush.ms"}
+    assert len(values(describe(node, TOPIC_RESOURCE, "t", []))) == 33
+
+
+def test_synonyms_and_documentation_come_only_when_asked_for(node: Node) -> None:
+    (bare,) = describe(node, TOPIC_RESOURCE, "t", ["retention.ms"]).configs
+    assert (bare.synonyms, bare.documentation) == ([], None)
+    asked = {"include_synonyms": True, "include_documentation": True}
+    (full,) = describe(node, TOPIC_RESOURCE, "t", ["retention.ms"], **asked).configs
+    assert full.synonyms
+    assert full.documentation
+
+
+def test_this_broker_and_the_clusters_default_are_described(node: Node) -> None:
+    found = values(describe(node, BROKER_RESOURCE, "1"))
+    assert (found["num.partitions"], found["broker.id"], found["node.id"]) == ("7", "1", "1")
+    assert values(describe(node, BROKER_RESOURCE, "")) == {"log.segment.bytes": "2000000"}
+
+
+def test_the_root_logger_and_a_groups_own_configs_are_described(node: Node) -> None:
+    assert values(describe(node, BROKER_LOGGER_RESOURCE, "1")) == {"root": "INFO"}
+    assert values(describe(node, GROUP_RESOURCE, "g")) == {"consumer.session.timeout.ms": "45000"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "code"),
+    [
+        (TOPIC_RESOURCE, "none", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        (TOPIC_RESOURCE, "a/b", ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (BROKER_RESOURCE, "2", ErrorCode.INVALID_REQUEST),
+        (BROKER_RESOURCE, "x", ErrorCode.INVALID_REQUEST),
+        (BROKER_LOGGER_RESOURCE, "", ErrorCode.INVALID_REQUEST),
+        (CLIENT_METRICS_RESOURCE, "", ErrorCode.INVALID_REQUEST),
+        (99, "x", ErrorCode.INVALID_REQUEST),
+    ],
+)
+def test_what_cannot_be_described_gets_kafkas_code(
+    node: Node, kind: int, name: str, code: ErrorCode
+) -> None:
+    result = describe(node, kind, name)
+    assert (result.error_code, result.configs) == (code, [])

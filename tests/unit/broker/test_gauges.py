@@ -1,0 +1,33 @@
+"""What can be read off a broker."""
+
+from types import SimpleNamespace
+from typing import Any
+
+from ottla import __version__
+from ottla.broker.gauges import add_gauges
+from ottla.broker.metrics import Metrics
+
+
+def test_every_gauge_reads_the_state_of_the_moment() -> None:
+    directory = SimpleNamespace(
+        path="d", failure=None, is_full=False, logs={"t-0": SimpleNamespace(size_bytes=7)}
+    )
+    broker: Any = SimpleNamespace(
+        metrics=Metrics(),
+        connections=SimpleNamespace(open={"a": None}),
+        partitions=[1, 2],
+        image=SimpleNamespace(topics_by_name={"t": None}),
+        fetch_sessions=[1],
+        memory=SimpleNamespace(used_bytes=5),
+        directories=SimpleNamespace(all=lambda: [directory]),
+    )
+    add_gauges(broker)
+    directory.failure = OSError()
+    shown = broker.metrics.as_text().splitlines()
+    assert f'ottla_info{{version="{__version__}"}} 1' in shown
+    assert "ottla_connections 1" in shown
+    assert "ottla_partitions 2" in shown
+    assert 'ottla_log_bytes{directory="d"} 7' in shown
+    assert 'ottla_log_directory_online{directory="d"} 0' in shown
+    resident = next(line for line in shown if line.startswith("ottla_process_resident_bytes"))
+    assert int(resident.split()[1]) > 1_000_000
