@@ -6,6 +6,7 @@ them. Only features that are served are finalized. Damage and other nodes' disks
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from ottla.broker.metadata_log import FormatRefused
@@ -174,7 +175,7 @@ def _format(
     random_bytes: Callable[[int], bytes],
 ) -> str:
     """Format one directory, `meta.properties` last: without it, the directory is not formatted."""
-    disk.make_directory(directory)
+    _make_durably(disk, directory)
     voters = wanted.initial_voters
     directory_id = _directory_id(directory, wanted, random_bytes)
     if directory == wanted.metadata_directory and wanted.standalone_at is not None:
@@ -191,6 +192,20 @@ def _format(
     meta = MetaProperties(wanted.cluster_id, wanted.node_id, directory_id)
     replace_file(disk, f"{directory}/{META_PROPERTIES}", meta.encode())
     return kind
+
+
+def _make_durably(disk: Disk, directory: str) -> None:
+    """Make it and its parents so that a power loss does not take the names away again."""
+    missing = []
+    path = directory.rstrip("/")
+    while path and not disk.exists(path):
+        missing.append(path)
+        path = path.rpartition("/")[0]
+    disk.make_directory(directory)
+    for path in missing:
+        parent = path.rpartition("/")[0] or ("/" if path.startswith("/") else ".")
+        with suppress(PermissionError):  # To name a directory one need not be able to list it.
+            disk.sync_directory(parent)
 
 
 def _directory_id(directory: str, wanted: Format, random_bytes: Callable[[int], bytes]) -> Uuid:
