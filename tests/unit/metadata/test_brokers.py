@@ -1,0 +1,171 @@
+import pytest
+
+from ottla.metadata.brokers import check_epoch
+from ottla.model.errors import ErrorCode, Refusal
+from ottla.model.types import NodeId
+from ottla.protocol import metadata_records as records
+from ottla.protocol.messages import broker_heartbeat, broker_registration, unregister_broker
+from tests.unit.metadata.making import Deciding
+
+ONE, TWO = NodeId(1), NodeId(2)
+ELR = {"eligible.leader.replicas.version": 1}
+
+
+def leaders(deciding: Deciding, topic: str = "t") -> set[int]:
+    return {p.leader for p in deciding.image.topics_by_name[topic].partitions.values()}
+
+
+def test_a_registration_is_of_the_offset_at_which_it_is_decided() -> None:
+    deciding = Deciding(brokers=0)
+    epoch = deciding.register(1)
+    assert epoch == deciding.image.offset
+    assert deciding.image.brokers[ONE].is_fenced
+
+
+def test_a_broker_is_unfenced_once_it_has_read_its_registration() -> None:
+    deciding = Deciding(brokers=0)
+    deciding.register(1)
+    stale = deciding.ask(broker_heartbeat.Request(1, deciding.epochs[1], 0))
+    assert not stale.is_caught_up
+    assert stale.is_fenced
+    assert not deciding.heartbeat(1).is_fenced
+    assert deciding.image.brokers[ONE].is_active
+
+
+def test_the_same_process_may_register_again_and_stays_what_it_is() -> None:
+    deciding = Deciding()
+    before = deciding.image.brokers[ONE]
+    epoch = deciding.register(1, incarnation_id=before.incarnation_id, rack="r")
+    after = deciding.image.brokers[ONE]
+    assert epoch == before.epoch
+    assert (after.rack, after.is_fenced) == ("r", False)
+
+
+def test_a_restarted_broker_leads_again_in_a_new_epoch() -> None:
+    """As Kafka does it: once without a leader, then led again, so that the epoch grows by two."""
+    deciding = Deciding()
+    deciding.create("t", 3)
+    deciding.register(1)
+    assert leaders(deciding) == {-1}
+    deciding.heartbeat(1)
+    assert leaders(deciding) == {1}
+    assert deciding.image.topics_by_name["t"].partitions[0].leader_epoch == 2
+
+
+def test_with_elr_an_unclean_restart_is_led_by_the_last_known_leader() -> None:
+    deciding = Deciding(features=ELR)
+    deciding.create("t")
+    deciding.register(1)
+    partition = deciding.image.topics_by_name["t"].partitions[0]
+    assert (partition.isr, partition.elr, partition.last_known_elr) == ((), (), (ONE,))
+    deciding.heartbeat(1)
+    partition = deciding.image.topics_by_name["t"].partitions[0]
+    assert (partition.leader, partition.isr, partition.leader_recovery_state) == (1, (ONE,), 1)
+
+
+def test_with_elr_a_clean_restart_is_known_by_the_epoch_it_stopped_in() -> None:
+    deciding = Deciding(features=ELR)
+    deciding.create("t")
+    deciding.register(1, previous_broker_epoch=deciding.epochs[1])
+    assert deciding.image.topics_by_name["t"].partitions[0].elr == (ONE,)
+    deciding.heartbeat(1)
+    partition = deciding.image.topics_by_name["t"].partitions[0]
+    assert (partition.leader, partition.isr, partition.leader_recovery_state) == (1, (ONE,), 0)
+
+
+def test_a_controlled_shutdown_hands_over_and_then_lets_go() -> None:
+    deciding = Deciding(brokers=2)
+    deciding.create("t", 4, 2)
+    first = deciding.heartbeat(2, want_shut_down=True)
+    assert (first.is_fenced, first.should_shut_down) == (False, False)
+    assert leaders(deciding) == {1}
+    assert deciding.image.brokers[TWO].in_controlled_shutdown
+    second = deciding.heartbeat(2, want_shut_down=True)
+    assert (second.is_fenced, second.should_shut_down) == (True, True)
+
+
+def test_a_broker_without_partitions_may_stop_at_once() -> None:
+    deciding = Deciding()
+    response = deciding.heartbeat(1, want_shut_down=True)
+    assert (response.is_fenced, response.should_shut_down) == (True, True)
+
+
+def test_a_broker_may_ask_to_be_fenced() -> None:
+    deciding = Deciding(brokers=2)
+    assert deciding.heartbeat(2, want_fence=True).is_fenced
+    assert deciding.heartbeat(2, want_fence=True).is_fenced
+
+
+def test_a_lost_disk_takes_its_partitions_and_no_others() -> None:
+    deciding = Deciding(brokers=1)
+    disks = [b"a" * 16, b"b" * 16]
+    deciding.register(1, log_dirs=disks)
+    deciding.heartbeat(1)
+    deciding.create("t", 2)
+    topic = deciding.image.topics_by_name["t"].id
+    for index, disk in enumerate(disks):
+        deciding.write(
+            records.PartitionChangeRecord(partition_id=index, topic_id=topic, directories=[disk])
+        )
+    deciding.heartbeat(1, offline_log_dirs=[disks[0]])
+    partitions = deciding.image.topics_by_name["t"].partitions
+    assert [partitions[index].leader for index in (0, 1)] == [-1, 1]
+    assert deciding.image.brokers[ONE].directories == (disks[1],)
+
+
+def test_a_silent_broker_is_fenced_when_its_session_ends() -> None:
+    deciding = Deciding(brokers=2)
+    deciding.create("t", 4, 2)
+    assert deciding.tick(9_999) == []
+    deciding.tick(10_000)
+    assert deciding.image.brokers[TWO].is_fenced
+    assert leaders(deciding) == {1}
+    assert not deciding.image.brokers[ONE].is_fenced  # It is the controller's own.
+
+
+def test_another_process_with_the_same_id_has_to_wait_for_the_session() -> None:
+    deciding = Deciding(brokers=2)
+    refusal = deciding.ask(deciding.registration(2))
+    assert refusal.code == ErrorCode.DUPLICATE_BROKER_REGISTRATION
+    deciding.tick(10_000)
+    assert deciding.ask(deciding.registration(2), 10_001).broker_epoch > 0
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ({"cluster_id": "other"}, ErrorCode.INCONSISTENT_CLUSTER_ID),
+        ({"log_dirs": []}, ErrorCode.INVALID_REGISTRATION),
+        ({"log_dirs": [b"x" * 16] * 2}, ErrorCode.INVALID_REGISTRATION),
+        ({"log_dirs": [bytes(16)]}, ErrorCode.INVALID_REGISTRATION),
+        ({"log_dirs": [b"\1" * 16]}, ErrorCode.INVALID_REGISTRATION),  # Broker 1 has it.
+        (
+            {"features": [broker_registration.Feature("metadata.version", 7, 20)]},
+            ErrorCode.UNSUPPORTED_VERSION,
+        ),
+    ],
+)
+def test_a_registration_that_cannot_be_is_refused(
+    change: dict[str, object], code: ErrorCode
+) -> None:
+    deciding = Deciding()
+    refusal, written = deciding.decide(deciding.registration(2, **change))
+    assert refusal.code == code
+    assert not written
+
+
+def test_a_stale_epoch_is_refused() -> None:
+    deciding = Deciding()
+    for broker, epoch in ((1, 999), (7, 0)):
+        with pytest.raises(Refusal) as refused:
+            check_epoch(deciding.image, broker, epoch)
+        assert refused.value.code == ErrorCode.STALE_BROKER_EPOCH
+
+
+def test_an_unregistered_broker_is_gone_from_every_isr() -> None:
+    deciding = Deciding(brokers=2)
+    deciding.create("t", 2, 2)
+    assert deciding.ask(unregister_broker.Request(2)).error_code == 0
+    assert TWO not in deciding.image.brokers
+    assert {p.isr for p in deciding.image.topics_by_name["t"].partitions.values()} == {(ONE,)}
+    assert deciding.ask(unregister_broker.Request(2)).code == ErrorCode.BROKER_ID_NOT_REGISTERED

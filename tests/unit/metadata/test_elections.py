@@ -1,0 +1,122 @@
+# ruff: noqa: ANN401  The fields of a partition are of several types.
+
+from typing import Any
+
+from ottla.metadata.cluster import NO_LEADER, RECOVERING, Partition
+from ottla.metadata.elections import Circumstances, change_of, is_empty
+from ottla.model.types import NodeId
+from ottla.protocol.metadata_records import PartitionChangeRecord
+
+TOPIC = b"t" * 16
+
+
+def partition(**change: Any) -> Partition:
+    fields: dict[str, Any] = {
+        "leader": 1, "leader_epoch": 0, "partition_epoch": 0, "replicas": (1, 2, 3),
+        "isr": (1, 2, 3), "directories": (b"d" * 16,) * 3,
+    }  # fmt: skip
+    return Partition(**(fields | change))
+
+
+def changed(
+    before: Partition,
+    isr: tuple[int, ...],
+    alive: set[int],
+    *,
+    isr_min: int = 1,
+    elr: bool = False,
+    unclean: bool = False,
+    lost: int = -1,
+) -> PartitionChangeRecord | None:
+    around = Circumstances(
+        may_lead=alive.__contains__,
+        isr_min=isr_min,
+        is_elr_enabled=elr,
+        is_unclean_allowed=unclean,
+        shut_down_uncleanly=NodeId(lost),
+    )
+    return change_of(TOPIC, 0, before, tuple(map(NodeId, isr)), around)
+
+
+def test_a_leader_that_may_stay_stays() -> None:
+    assert changed(partition(), (1, 2, 3), {1, 2, 3}) is None
+
+
+def test_a_follower_that_leaves_only_shrinks_the_isr() -> None:
+    change = changed(partition(), (1, 2), {1, 2})
+    assert change == PartitionChangeRecord(0, TOPIC, isr=[1, 2])
+
+
+def test_the_next_in_sync_replica_in_order_of_preference_leads() -> None:
+    change = changed(partition(), (2, 3), {2, 3})
+    assert change == PartitionChangeRecord(0, TOPIC, isr=[2, 3], leader=2)
+
+
+def test_the_last_in_sync_replica_stays_in_the_isr_though_it_cannot_lead() -> None:
+    change = changed(partition(isr=(1,)), (), set())
+    assert change == PartitionChangeRecord(0, TOPIC, leader=-1)
+
+
+def test_it_leads_again_when_it_is_back() -> None:
+    before = partition(isr=(1,), leader=NO_LEADER)
+    assert changed(before, (1,), {1}) == PartitionChangeRecord(0, TOPIC, leader=1)
+
+
+def test_a_replica_out_of_sync_does_not_lead() -> None:
+    before = partition(isr=(1,), leader=NO_LEADER)
+    assert changed(before, (1,), {2, 3}) is None
+
+
+def test_it_does_if_losing_records_is_allowed() -> None:
+    before = partition(isr=(1,), leader=NO_LEADER)
+    change = changed(before, (1,), {2, 3}, unclean=True)
+    assert change == PartitionChangeRecord(
+        0, TOPIC, isr=[2], leader=2, leader_recovery_state=RECOVERING
+    )
+
+
+def test_with_elr_the_isr_may_become_empty_and_the_leavers_are_remembered() -> None:
+    change = changed(partition(isr=(1,), replicas=(1,)), (), set(), elr=True)
+    assert change == PartitionChangeRecord(
+        0, TOPIC, isr=[], leader=-1, eligible_leader_replicas=[1], last_known_elr=[1]
+    )
+
+
+def test_a_replica_of_the_elr_leads_again() -> None:
+    before = partition(leader=NO_LEADER, isr=(), elr=(1, 2), last_known_elr=(1,))
+    change = changed(before, (), {2}, elr=True, isr_min=2)
+    assert change == PartitionChangeRecord(
+        0, TOPIC, isr=[2], leader=2, eligible_leader_replicas=[1], last_known_elr=[]
+    )
+
+
+def test_a_replica_that_stopped_uncleanly_is_no_longer_eligible() -> None:
+    before = partition(replicas=(1,), isr=(), leader=NO_LEADER, elr=(1,), last_known_elr=(1,))
+    change = changed(before, (), set(), elr=True, lost=1)
+    assert change == PartitionChangeRecord(0, TOPIC, eligible_leader_replicas=[])
+
+
+def test_when_nobody_is_left_the_last_known_leader_recovers_the_partition() -> None:
+    before = partition(replicas=(1,), isr=(), leader=NO_LEADER, last_known_elr=(1,))
+    change = changed(before, (), {1}, elr=True)
+    assert change == PartitionChangeRecord(
+        0, TOPIC, isr=[1], leader=1, leader_recovery_state=RECOVERING, last_known_elr=[]
+    )
+
+
+def test_an_isr_that_is_large_enough_again_clears_the_elr() -> None:
+    before = partition(isr=(1,), elr=(2,))
+    change = changed(before, (1, 2), {1, 2}, elr=True, isr_min=2)
+    assert change == PartitionChangeRecord(0, TOPIC, isr=[1, 2], eligible_leader_replicas=[])
+
+
+def test_without_elr_what_is_left_of_it_is_cleared() -> None:
+    before = partition(elr=(3,))
+    change = changed(before, (1, 2, 3), {1, 2, 3})
+    assert change == PartitionChangeRecord(0, TOPIC, eligible_leader_replicas=[])
+
+
+def test_a_change_of_nothing_is_empty() -> None:
+    assert is_empty(PartitionChangeRecord(0, TOPIC))
+    assert not is_empty(PartitionChangeRecord(0, TOPIC, isr=[]))
+    assert not is_empty(PartitionChangeRecord(0, TOPIC, leader=-1))

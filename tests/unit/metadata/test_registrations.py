@@ -1,0 +1,69 @@
+from ottla.metadata.cluster import Endpoint
+from ottla.model.errors import ErrorCode
+from ottla.model.types import NodeId
+from ottla.protocol.messages import assign_replicas_to_dirs as dirs
+from ottla.protocol.messages import controller_registration
+from ottla.protocol.metadata_records import FeatureLevelRecord
+from tests.unit.metadata.making import Deciding
+
+DISK = b"d" * 16
+
+
+def test_a_controller_is_known_by_its_registration() -> None:
+    deciding = Deciding()
+    request = controller_registration.Request(
+        1,
+        b"i" * 16,
+        False,
+        [controller_registration.Listener("CONTROLLER", "h", 9093, 0)],
+        [controller_registration.Feature("metadata.version", 7, 30)],
+    )
+    assert deciding.ask(request).error_code == 0
+    controller = deciding.image.controllers[NodeId(1)]
+    assert controller.endpoints == {"CONTROLLER": Endpoint("h", 9093, 0)}
+
+
+def test_an_old_cluster_has_no_such_registrations() -> None:
+    deciding = Deciding()
+    deciding.write(FeatureLevelRecord("metadata.version", 14))
+    assert deciding.ask(controller_registration.Request()).code == ErrorCode.UNSUPPORTED_VERSION
+
+
+def assignment(deciding: Deciding, topic_id: bytes, *indexes: int) -> dirs.Request:
+    partitions = [dirs.RequestPartitionData(index) for index in indexes]
+    return dirs.Request(
+        1,
+        deciding.epochs[1],
+        [dirs.RequestDirectoryData(DISK, [dirs.RequestTopicData(topic_id, partitions)])],
+    )
+
+
+def codes(response: dirs.Response) -> list[int]:
+    return [p.error_code for d in response.directories for t in d.topics for p in t.partitions]
+
+
+def test_a_broker_says_in_which_directory_a_replica_lies() -> None:
+    deciding = Deciding()
+    deciding.create("t", 2)
+    topic = deciding.image.topics_by_name["t"].id
+    assert codes(deciding.ask(assignment(deciding, topic, 0, 7))) == [
+        0,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ]
+    partition = deciding.image.topics_by_name["t"].partitions[0]
+    assert partition.directory_of(NodeId(1)) == DISK
+    assert partition.leader_epoch == 0
+    again, written = deciding.decide(assignment(deciding, topic, 0))
+    assert codes(again) == [0]
+    assert written == []
+
+
+def test_a_replica_that_is_not_there_is_refused() -> None:
+    deciding = Deciding(brokers=2)
+    deciding.create("t", 2)
+    topic = deciding.image.topics_by_name["t"]
+    elsewhere = next(i for i, p in topic.partitions.items() if 1 not in p.replicas)
+    assert codes(deciding.ask(assignment(deciding, topic.id, elsewhere))) == [
+        ErrorCode.NOT_LEADER_OR_FOLLOWER
+    ]
+    assert codes(deciding.ask(assignment(deciding, b"x" * 16, 0))) == [ErrorCode.UNKNOWN_TOPIC_ID]

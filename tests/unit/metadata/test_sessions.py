@@ -1,0 +1,29 @@
+from ottla.metadata.sessions import Sessions
+from ottla.model.types import Monotonic, NodeId
+
+OWN, OTHER, THIRD = NodeId(1), NodeId(2), NodeId(3)
+
+
+def test_a_silent_broker_loses_its_session() -> None:
+    sessions = Sessions(9000, OWN)
+    sessions.touch(OTHER, Monotonic(100))
+    assert sessions.is_valid(OTHER, Monotonic(9099))
+    assert not sessions.is_valid(OTHER, Monotonic(9100))
+    assert sessions.expired(Monotonic(9100)) == [OTHER]
+
+
+def test_the_next_deadline_is_that_of_the_longest_silence() -> None:
+    sessions = Sessions(9000, OWN)
+    assert sessions.next_deadline() is None
+    sessions.touch(OTHER, Monotonic(100))
+    sessions.touch(THIRD, Monotonic(50))
+    assert sessions.next_deadline() == 9050
+    sessions.forget(THIRD)
+    assert sessions.next_deadline() == 9100
+
+
+def test_the_controllers_own_broker_never_expires() -> None:
+    sessions = Sessions(9000, OWN)
+    sessions.touch(OWN, Monotonic(0))
+    assert sessions.next_deadline() is None
+    assert not sessions.expired(Monotonic(1_000_000))

@@ -1,0 +1,38 @@
+from ottla.model.machine import Decision, StateMachine, Ticket
+from ottla.model.types import Monotonic, Offset
+
+
+class Counter:
+    """The smallest machine: it counts what it is told to."""
+
+    def __init__(self) -> None:
+        self.total = 0
+
+    def decide(self, ticket: Ticket, command: int, now: Monotonic) -> Decision[int, int]:
+        return Decision([command], [(ticket, self.total + command)])
+
+    def tick(self, now: Monotonic) -> Decision[int, int]:
+        return Decision()
+
+    def apply(self, offset: Offset, record: int) -> None:
+        self.total += record
+
+    def next_deadline(self) -> Monotonic | None:
+        return None
+
+
+def test_deciding_changes_nothing_and_applying_does() -> None:
+    counter = Counter()
+    machine: StateMachine[int, int, int] = counter
+    decision = machine.decide(1, 5, Monotonic(0))
+    assert counter.total == 0
+    for offset, record in enumerate(decision.records):
+        machine.apply(offset, record)
+    assert counter.total == 5
+    assert decision.replies == [(1, 5)]
+
+
+def test_decisions_do_not_share_what_they_hold() -> None:
+    first: Decision[int, int] = Decision()
+    first.records.append(1)
+    assert Decision().records == []
