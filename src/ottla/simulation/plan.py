@@ -83,6 +83,7 @@ def plan_for(seed: int) -> Plan:
         topic_deletion=maybe(0.4, 0.3, 1.0),
     )
     settings = {
+        "auto.create.topics.enable": "false",  # A late producer must not bring a topic back.
         "log.index.interval.bytes": str(chance.choice((128, 4096))),
         "log.index.size.max.bytes": str(chance.choice((1 << 10, 10 << 20))),
         "log.flush.offset.checkpoint.interval.ms": str(chance.choice((100, 60_000))),

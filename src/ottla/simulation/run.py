@@ -14,6 +14,7 @@ from typing import Any
 from ottla.client.cluster import ClientSettings, Cluster
 from ottla.env.network import Address
 from ottla.simulation.clock import VirtualClock
+from ottla.simulation.disk import Crashed
 from ottla.simulation.history import History, Violation, check_final
 from ottla.simulation.invariants import Invariants
 from ottla.simulation.loop import VirtualLoop
@@ -181,6 +182,8 @@ def _errors_collected(loop: VirtualLoop) -> Iterator[list[BaseException]]:
 
     def handle(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         error = context.get("exception")
+        if isinstance(error, Crashed):
+            return  # The process died there, as it was meant to.
         errors.append(error or Violation(str(context["message"])))
 
     loop.set_exception_handler(handle)

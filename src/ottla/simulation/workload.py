@@ -98,8 +98,9 @@ class Workload:
                     value = b"%s/%d/" % (name.encode(), count)
                     value += bytes(chance.randrange(self.plan.value_bytes_max))
                     count += 1
-                    self.history.sending(value, sent)
-                    pending.append(group.create_task(self._send(producer, value, sent)))
+                    future = await self._send(producer, value, sent)
+                    if future is not None:
+                        pending.append(group.create_task(self._wait(future, value, sent)))
                     if len(pending) > 64:
                         pending = [task for task in pending if not task.done()]
                 await asyncio.gather(*pending)
@@ -109,16 +110,35 @@ class Workload:
         topic_partition = TopicPartition(chance.choice(self.topics), partition)
         return Sent(name, number, guarantee, topic_partition)
 
-    async def _send(self, producer: Producer, value: bytes, sent: Sent) -> None:
+    async def _send(
+        self, producer: Producer, value: bytes, sent: Sent
+    ) -> "asyncio.Future[Written] | None":
+        """Hand a value over; the order in which that is done is the order that counts."""
         topic, partition = sent.topic_partition
         try:
             future = await producer.send(topic, value, partition=partition)
-            written: Written = await future
         except ClientError as error:
-            if topic not in self.deleted and not _may_fail(error):
-                raise Violation(f"{value[:30]!r} to {sent.topic_partition}: {error!r}") from error
+            self._check_explained(error, sent)
+            return None
+        self.history.sending(value, sent)
+        return future
+
+    async def _wait(self, future: "asyncio.Future[Written]", value: bytes, sent: Sent) -> None:
+        try:
+            written = await future
+        except ClientError as error:
+            self._check_explained(error, sent)
         else:
             self.history.acknowledged(value, written.offset)
+
+    def _check_explained(self, error: ClientError, sent: Sent) -> None:
+        topic_partition = sent.topic_partition
+        is_spent = isinstance(error, Refused) and error.code in LOST_SEQUENCES
+        if topic_partition.topic in self.deleted or _may_fail(error):
+            return
+        if is_spent and self.plan.may_lose_acknowledged:
+            return  # The broker lost what the producer counted on.
+        raise Violation(f"{sent.producer} to {topic_partition}: {error!r}") from error
 
     # The consumers' part.
 
@@ -162,7 +182,7 @@ class Workload:
         """Whether a consumer may meet this: its topic was deleted, or power loss cut the log."""
         is_past_the_end = isinstance(error, Refused) and error.code == ErrorCode.OFFSET_OUT_OF_RANGE
         if is_past_the_end:
-            return not self.plan.is_synced and bool(self.plan.rates.power_loss)
+            return self.plan.may_lose_acknowledged
         return error.is_retriable or bool(self.deleted) or _may_fail(error)
 
     # At the end.
@@ -240,6 +260,7 @@ def _may_fail(error: ClientError) -> bool:
     return error.is_retriable
 
 
+LOST_SEQUENCES = frozenset({ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID})
 EXPLAINED = frozenset(
     {
         ErrorCode.KAFKA_STORAGE_ERROR,
