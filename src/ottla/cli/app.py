@@ -11,7 +11,6 @@ from ottla.cli.consume import consume
 from ottla.cli.main import run_light
 from ottla.cli.produce import produce
 from ottla.cli.simulate import simulate
-from ottla.cli.simulate import simulate
 
 app = typer.Typer(
     name="ottla",
@@ -72,5 +71,4 @@ app.command()(consume)
 app.add_typer(configs.app)
 app.command()(cluster)
 app.add_typer(log.app)
-app.command()(simulate)
 app.command()(simulate)
