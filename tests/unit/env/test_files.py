@@ -1,0 +1,16 @@
+from pathlib import Path
+
+from ottla.env.disk import real_disk
+from ottla.env.files import FileRange
+
+
+def test_a_range_reads_its_piece_even_after_the_file_is_gone(tmp_path: Path) -> None:
+    disk = real_disk()
+    path = str(tmp_path / "f")
+    file = disk.open(path, create=True)
+    file.append([b"0123456789"])
+    piece = FileRange(file, 3, 4)
+    disk.remove(path)
+    del file
+    assert piece.read() == b"3456"
+    assert "3, 4" in repr(piece)
