@@ -31,8 +31,8 @@ $(VENV)/.tested: requirements/test.txt $(VENV)/.installed
 
 install: $(VENV)/.installed ## Make the environment and install Ottla into it.
 
-up: install ## Start a broker on 127.0.0.1:9092 with its data in ./data.
-	@exec $(BIN)/ottla up --data ./data
+up: install ## Start a broker on 127.0.0.1:9092 with its data in ./data; more options in ARGS.
+	@exec $(BIN)/ottla up --data ./data $(ARGS)
 
 test: lint types unit crash fuzz conformance simulation ## Run every check.
 

@@ -143,6 +143,14 @@ def test_the_page_of_settings_is_what_the_definitions_say() -> None:
     assert not [name for name in shown if f"`{name}`" not in page]
 
 
+def test_every_metric_is_documented() -> None:
+    code = "".join((SOURCE / "broker" / f"{name}.py").read_text() for name in ("metrics", "gauges"))
+    page = (ROOT / "docs" / "reference" / "metrics.md").read_text()
+    names = set(re.findall(r'"(ottla_\w+)"', code))
+    assert names
+    assert names == set(re.findall(r"`(ottla_\w+)", page))
+
+
 def test_every_served_setting_is_served_by_someone() -> None:
     aside = {SOURCE / "broker" / "settings.py", SOURCE / "broker" / "listeners.py"}
     code = "\n".join(path.read_text() for path in modules() if path not in aside)
