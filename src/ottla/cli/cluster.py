@@ -113,10 +113,11 @@ def _show(seen: dict[str, object]) -> None:
 
     say(f"Cluster {seen['cluster_id']}, controller {seen['controller']}")
     say(
-        f"{seen['topics']} topics (and {seen['internal_topics']} internal), "
-        f"{seen['partitions']} partitions: {seen['partitions_without_leader']} without a leader, "
+        f"Topics: {seen['topics']}, and {seen['internal_topics']} internal; "
+        f"partitions: {seen['partitions']}, {seen['partitions_without_leader']} without a leader, "
         f"{seen['partitions_under_replicated']} under-replicated"
     )
+    say("")
     show_table(
         ["Broker>", "Address", "Rack", "State"],
         [
@@ -129,6 +130,7 @@ def _show(seen: dict[str, object]) -> None:
             for item in _listed(seen["brokers"])
         ],
     )
+    say("")
     show_table(
         ["Broker>", "Log directory", "State", "Partitions>", "Used>", "Free>"],
         [
@@ -145,6 +147,7 @@ def _show(seen: dict[str, object]) -> None:
     )
     features = seen["features"]
     assert isinstance(features, dict), "features by name"
+    say("")
     show_table(["Feature", "Level>"], list(features.items()))
 
 

@@ -14,6 +14,7 @@ from ottla.storage.files import (
     INDEX,
     LEADER_EPOCHS,
     LOG,
+    PARTITION_METADATA,
     PRODUCER_SNAPSHOT,
     TIME_INDEX,
     TRANSACTION_INDEX,
@@ -32,6 +33,7 @@ from ottla.storage.transaction_index import TransactionIndex
 METADATA_DIRECTORY = "__cluster_metadata-"
 METADATA_SNAPSHOT = re.compile(r"(\d{20}-\d{10}|bootstrap)\.checkpoint(\.part|\.deleted)?")
 OFFSET_CHECKPOINT = re.compile(r".+-offset-checkpoint")
+TEXTS = {PARTITION_METADATA, "meta.properties", "quorum-state", ".kafka_cleanshutdown"}
 ANY_SIZE = 2**31  # An index is shown without its segment at hand.
 
 Rows = list[list[object]]
@@ -81,6 +83,8 @@ def _read(path: str, name: str, content: bytes, parsed: tuple[Offset, str, str] 
     if OFFSET_CHECKPOINT.fullmatch(name):
         offsets = decode_offsets(path, content)
         return ["Topic", "Partition>", "Offset>"], [[*tp, offset] for tp, offset in offsets.items()]
+    if name in TEXTS:
+        return ["Text"], [[line] for line in content.decode(errors="replace").splitlines()]
     raise Misuse(
         f"{path}: not a file that this can show: a .log, .index, .timeindex, .txnindex,"
         " .snapshot or .checkpoint file, or a checkpoint of offsets or epochs"

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ottla.cli.asking import Misuse, parse_pairs
-from ottla.cli.terminal import bytes_text, plural, say, show_json
+from ottla.cli.terminal import bytes_text, note, plural, say, show_json
 from ottla.client.cluster import Cluster
 from ottla.client.delivery import ProducerSettings, Written
 from ottla.client.producer import Producer
@@ -90,6 +90,8 @@ class Source:
                 yield os.fsencode(value)  # The bytes that the shell passed, whatever they are.
             return
         if not self.files:
+            if sys.stdin.isatty():
+                note("Type records, one per line; Ctrl-D ends.")
             async for text in self._texts_of(STDIN):
                 yield text
         for name in self.files:

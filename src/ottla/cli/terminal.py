@@ -13,14 +13,14 @@ WIDTH_OF_A_PIPE = 10_000  # Nothing is folded where no person looks.
 SPELLED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
-def show_table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str = "") -> None:
+def show_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """A table; a column whose name ends with ">" is flush right."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=box.SIMPLE_HEAD, title=title or None, title_justify="left", pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for column in columns:
         is_right = column.endswith(">")
         table.add_column(

@@ -16,7 +16,7 @@ Found = dict[TopicPartition, FoundOffset]
 async def describe_topics(cluster: Cluster, names: list[str], *, as_json: bool) -> None:
     admin = Admin(cluster)
     answers: list[object] = []
-    for topic in await admin.describe_topics(names):
+    for number, topic in enumerate(await admin.describe_topics(names)):
         configs = await admin.describe_configs(ResourceType.TOPIC, topic.name or "")
         own = {item.name: item.value for item in configs if item.config_source == TOPIC_SOURCE}
         starts, ends = (
@@ -27,6 +27,8 @@ async def describe_topics(cluster: Cluster, names: list[str], *, as_json: bool) 
         if as_json:
             answers.append(_as_json(topic, own, rows))
         else:
+            if number:
+                say("")
             _show(topic, own, rows)
     if as_json:
         show_json(answers)
@@ -84,6 +86,7 @@ def _show(
         ],
     )
     if own:
+        say("")
         show_table(["Config set on the topic", "Value"], sorted(own.items()))
 
 

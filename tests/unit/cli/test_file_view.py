@@ -73,6 +73,13 @@ def test_checkpoints(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     ]
 
 
+def test_small_texts_are_shown_as_they_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = told(tmp_path / "partition.metadata", b"version: 0\ntopic_id: x\n", capsys)
+    assert rows == [{"text": "version: 0"}, {"text": "topic_id: x"}]
+
+
 def test_metadata_is_known_by_its_place_or_its_name(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
