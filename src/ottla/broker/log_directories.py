@@ -216,7 +216,7 @@ class LogDirectories:
             if not is_known or (topic and topic_id not in (None, topic.id)):
                 directory.set_stray(name, self._env.random.randbytes(16))
             elif topic:
-                directory.topic_ids[name] = topic.id
+                directory.set_topic_id(name, topic.id)
 
     def _refusal(self, directory: LogDirectory, error: OSError) -> Refusal:
         if error.errno not in FULL:

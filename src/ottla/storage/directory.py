@@ -219,6 +219,13 @@ class LogDirectory:
         self.logs[topic_partition] = log
         return log
 
+    def set_topic_id(self, topic_partition: TopicPartition, topic_id: Uuid) -> None:
+        """Write down whose partition this is, where that was never written or got lost."""
+        if self.topic_ids.get(topic_partition) != topic_id:
+            path = f"{self.path}/{topic_partition}/{PARTITION_METADATA}"
+            replace_file(self.disk, path, encode_partition_metadata(topic_id))
+            self.topic_ids[topic_partition] = topic_id
+
     def delete_log(
         self, topic_partition: TopicPartition, unique: bytes, now: WallTime, delay_ms: int
     ) -> None:
