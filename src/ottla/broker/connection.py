@@ -154,7 +154,7 @@ class Connection:
         if self._large is not None:
             large, self._large = self._large, None
             self._memory.give_back(large)
-        for callback in self.on_closed:
+        for callback in list(self.on_closed):  # Each may take itself off the list.
             callback()
 
     def _serve_all(self, end: int) -> None:

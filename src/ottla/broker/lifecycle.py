@@ -24,6 +24,10 @@ class Lifecycle:
         self.broker_epoch = -1
         self._broker = broker
 
+    @property
+    def is_registered(self) -> bool:
+        return self.broker_epoch >= 0
+
     async def register(self) -> None:
         """Tell the controller where we are; from the answer on we lead our partitions."""
         broker = self._broker
@@ -42,7 +46,7 @@ class Lifecycle:
         )
         response = await broker.quorum.submit(request)
         self.broker_epoch = response.broker_epoch
-        await self.heartbeat()
+        await self.heartbeat(broker.directories.offline_ids())
 
     async def register_controller(self) -> None:
         """The controller beside this broker is a node of its own, with its own listeners."""

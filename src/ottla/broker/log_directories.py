@@ -72,7 +72,15 @@ class LogDirectories:
             for name, damage in directory.damaged.items():
                 logger.error("%s is offline: %s", name, damage)
 
-    def log(self, name: TopicPartition, topic_id: Uuid, config: LogConfig, now: WallTime) -> Log:
+    def log(
+        self,
+        name: TopicPartition,
+        topic_id: Uuid,
+        config: LogConfig,
+        now: WallTime,
+        *,
+        is_new: bool,
+    ) -> Log:
         """The log of a partition, created if there is none; raises why it cannot be had."""
         for directory in self.online():
             if name in directory.damaged:
@@ -81,10 +89,12 @@ class LogDirectories:
             if log is not None:
                 log.config = config
                 return log
-        if self._unopened or any(d.failure for d in self._directories.values()):
+        if not is_new and (self._unopened or any(d.failure for d in self._directories.values())):
             # It may lie in the directory that failed: an empty log must not take its place.
             raise Refusal(ErrorCode.KAFKA_STORAGE_ERROR, "a log directory is offline")
         candidates = [d for d in self.online() if d.path in self._settings.log_dirs]
+        if not candidates:
+            raise Refusal(ErrorCode.KAFKA_STORAGE_ERROR, "every log directory is offline")
         fewest = min(candidates, key=lambda directory: len(directory.logs))
         try:
             return fewest.create_log(name, topic_id, config, now)
@@ -116,8 +126,10 @@ class LogDirectories:
     def unopened(self) -> list[str]:
         return list(self._unopened)
 
-    def is_metadata(self, path: str) -> bool:
-        return path == self._metadata_path
+    def is_needed(self, path: str) -> bool:
+        """Whether the broker cannot go on without this directory, now that it failed."""
+        usable = [d for d in self.online() if d.path in self._settings.log_dirs]
+        return path == self._metadata_path or not usable
 
     def ids(self) -> list[Uuid]:
         return sorted(
@@ -139,6 +151,10 @@ class LogDirectories:
 
     def write_failed(self, log: Log, error: OSError) -> None:
         self._refusal(self.of(log), error)
+
+    def sync_failed(self, log: Log, error: OSError) -> None:
+        """Even for lack of room: the kernel may have dropped pages that it had taken."""
+        self._take_offline(self.of(log), error)
 
     def check_space(self) -> None:
         for directory in self.online():
@@ -229,8 +245,8 @@ class LogDirectories:
         if directory.failure is not None:
             return
         logger.error("the log directory %s is offline: %s", directory.path, error)
+        directory.failed(error, for_good=True)
         self._failed(directory.path, error)
-        directory.failed(error)
 
     def _try(self, directory: LogDirectory, work: Callable[[], None]) -> None:
         try:

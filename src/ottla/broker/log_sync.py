@@ -59,8 +59,8 @@ class LogSync:
                 await self._workers.run(sync_all, work)
         except OSError as error:
             # A failed sync may have dropped the pages it failed for: never tried again.
-            partition.fail_waiting(ErrorCode.KAFKA_STORAGE_ERROR)
             self._failed(log, error)
+            partition.fail_waiting(ErrorCode.KAFKA_STORAGE_ERROR)
             return
         log.synced_to(end_offset)
         partition.committed(end_offset)

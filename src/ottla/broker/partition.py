@@ -83,27 +83,29 @@ class Partition:
             # What Kafka answers to a transactional batch whose request names no transaction.
             code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
             raise Refusal(code, "Transactions are not served yet.")
-        if not self._staged:
-            self._registry.staged.append(self)
         log = self.log
         try:
             base_offset = log.stage(batch, self.leader_epoch)
+            append_time = batch.max_timestamp if batch.is_log_append_time else -1
         except Duplicate as duplicate:
             # It may still be staged, so its answer goes through the same flush.
-            self._staged.append((appending, log.staged_end))
-            return duplicate.base_offset, WallTime(duplicate.log_append_time)
+            base_offset, append_time = duplicate.base_offset, duplicate.log_append_time
+        if not self._staged:
+            self._registry.staged.append(self)
         self._staged.append((appending, log.staged_end))
-        return base_offset, WallTime(batch.max_timestamp if batch.is_log_append_time else -1)
+        return base_offset, WallTime(append_time)
 
     def flush(self, now: WallTime) -> None:
         staged, self._staged = self._staged, []
+        if not staged:
+            return  # All were told that the partition is gone: nothing of it may be written.
         try:
             self.log.flush(now)
         except OSError as error:
             logger.error("cannot append to %s: %s", self.log.directory, error)
             self._registry.write_failed(self, error)
             for appending, _ in staged:
-                appending.failed(ErrorCode.KAFKA_STORAGE_ERROR, f"the append failed: {error}")
+                appending.failed(ErrorCode.KAFKA_STORAGE_ERROR)
             return
         if self.is_synced_before_reply:
             self._waiting.extend(staged)
@@ -123,13 +125,15 @@ class Partition:
             waiting.popleft()[0].appended(self)
         if self.watching:
             self._tell_watching()
+        self._registry.flush_soon()
 
     def fail_waiting(self, code: ErrorCode) -> None:
         """Nobody who waits here will be served any more."""
-        for appending, _ in [*self._waiting, *self._staged]:
-            appending.failed(code)
+        failing = [*self._waiting, *self._staged]
         self._waiting.clear()
-        self._staged.clear()
+        self._staged = []
+        for appending, _ in failing:
+            appending.failed(code)
         self._tell_watching()
 
     def check_epoch(self, current_leader_epoch: int) -> None:

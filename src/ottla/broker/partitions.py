@@ -5,6 +5,7 @@ of each turn what was staged in it; takes a log directory's partitions offline w
 """
 
 import logging
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from ottla.broker.log_sync import LogSync
@@ -13,7 +14,7 @@ from ottla.broker.topic_config import TopicConfig
 from ottla.metadata.cluster import TOPIC_RESOURCE, Topic
 from ottla.metadata.delta import ImageDelta
 from ottla.model.errors import Damaged, ErrorCode, Refusal
-from ottla.model.types import Offset, TopicPartition, Uuid
+from ottla.model.types import ZERO_UUID, Offset, TopicPartition, Uuid
 
 if TYPE_CHECKING:
     from ottla.broker.log_directories import LogDirectories
@@ -26,10 +27,12 @@ class Partitions:
     def __init__(self, broker: "Broker", directories: "LogDirectories") -> None:
         self.staged: list[Partition] = []  # Those with something to flush at the end of the turn.
         self.directories = directories
-        self.sync = LogSync(broker.env.workers, broker.spawn, directories.write_failed)
+        self.sync = LogSync(broker.env.workers, broker.spawn, directories.sync_failed)
         self._broker = broker
         self._by_name: dict[tuple[str, int], Partition] = {}
         self._by_id: dict[tuple[Uuid, int], Partition] = {}
+        self._offline: set[TopicPartition] = set()  # Ours, but their logs cannot be had.
+        self._homeless: set[TopicPartition] = set()  # New ones, which a full disk had no room for.
 
     def __len__(self) -> int:
         return len(self._by_name)
@@ -56,15 +59,24 @@ class Partitions:
 
     def flush(self) -> None:
         """Write all that this turn staged; part of the network's end of turn."""
-        if not self.staged:
-            return
-        now = self._broker.env.clock.wall()
-        staged, self.staged = self.staged, []
-        for partition in staged:
-            partition.flush(now)
+        while self.staged:  # An answer may let a peer go on that had been held up, and it stages.
+            now = self._broker.env.clock.wall()
+            staged, self.staged = self.staged, []
+            for partition in staged:
+                partition.flush(now)
+
+    def flush_soon(self) -> None:
+        """The same for what was staged outside a turn of the network."""
+        if self.staged:
+            self._broker.env.network.end_turn_soon()
 
     def write_failed(self, partition: Partition, error: OSError) -> None:
         self.directories.write_failed(partition.log, error)
+
+    def load(self) -> None:
+        """Host what the image says at the start."""
+        for topic in self._broker.image.topics_by_name.values():
+            self._update(topic, topic.partitions)
 
     def apply(self, delta: ImageDelta) -> None:
         """Host what the image now says that this broker hosts."""
@@ -72,9 +84,9 @@ class Partitions:
             for index in topic.partitions:
                 self._remove(topic, index)
         for topic in delta.created:
-            self._update(topic)
-        for _, topic in delta.changed:
-            self._update(topic)
+            self._update(topic, ())
+        for before, topic in delta.changed:
+            self._update(topic, before.partitions)
         for resource_type, name in delta.configs:
             if resource_type == TOPIC_RESOURCE:
                 self._reconfigure(name)
@@ -88,13 +100,23 @@ class Partitions:
     def take_offline(self, partition: Partition) -> None:
         """Its log cannot be used any more: whoever waits is told, nobody finds it."""
         self._forget(partition)
+        self._offline.add(partition.name)
         partition.fail_waiting(ErrorCode.KAFKA_STORAGE_ERROR)
 
     def topic_config(self, topic: str) -> TopicConfig:
         overrides = self._broker.image.config_of(TOPIC_RESOURCE, topic)
         return TopicConfig.resolve(self._broker.settings, overrides)
 
-    def _update(self, topic: Topic) -> None:
+    def host_homeless(self) -> None:
+        """There is room again: make the logs that could not be made before."""
+        homeless, self._homeless = self._homeless, set()
+        for name in {partition.topic for partition in homeless}:
+            topic = self._broker.image.topics_by_name.get(name)
+            if topic is not None:
+                self._update(topic, [i for i in topic.partitions if (name, i) not in homeless])
+
+    def _update(self, topic: Topic, before: Collection[int]) -> None:
+        """Host what of it is ours; a partition that was not there `before` cannot have a log."""
         me = self._broker.node_id
         config = self.topic_config(topic.name)
         for index, state in topic.partitions.items():
@@ -106,16 +128,23 @@ class Partitions:
             elif known is not None:
                 known.lead(state.leader_epoch)
             else:
-                self._host(topic, index, state.leader_epoch, config)
+                self._host(topic, index, state.leader_epoch, config, index not in before)
 
-    def _host(self, topic: Topic, index: int, leader_epoch: int, config: TopicConfig) -> None:
+    def _host(
+        self, topic: Topic, index: int, leader_epoch: int, config: TopicConfig, is_new: bool
+    ) -> None:
         name = TopicPartition(topic.name, index)
         settings, now = self._broker.settings, self._broker.env.clock.wall()
+        log_config = config.log_config(settings)
         try:
-            log = self.directories.log(name, topic.id, config.log_config(settings), now)
+            log = self.directories.log(name, topic.id, log_config, now, is_new=is_new)
         except (OSError, Damaged, Refusal) as error:
             logger.error("%s is offline: %s", name, error)
+            self._offline.add(name)
+            if is_new and self.directories.is_any_full:
+                self._homeless.add(name)
             return
+        self._offline.discard(name)
         policy = config.admission_policy(settings)
         is_synced = config.flush_messages == 1
         partition = Partition(name, topic.id, log, policy, is_synced, self)
@@ -128,6 +157,7 @@ class Partitions:
         if partition is not None and partition.topic_id == topic.id:
             self._forget(partition)
             partition.fail_waiting(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        self._offline.discard(TopicPartition(topic.name, index))
         self.directories.delete(TopicPartition(topic.name, index), topic.id)
 
     def _forget(self, partition: Partition) -> None:
@@ -150,10 +180,10 @@ class Partitions:
     def _refusal(self, topic: str, topic_id: Uuid, index: int) -> Refusal:
         image = self._broker.image
         known = image.topics_by_name.get(topic) if topic else image.topics_by_id.get(topic_id)
-        if known is None and not topic:
+        if known is None and topic_id != ZERO_UUID:
             return Refusal(ErrorCode.UNKNOWN_TOPIC_ID)
         if known is None or index not in known.partitions:
             return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        if known.partitions[index].leader == self._broker.node_id:
+        if (known.name, index) in self._offline:
             return Refusal(ErrorCode.KAFKA_STORAGE_ERROR)  # We should have it, and do not.
         return Refusal(ErrorCode.NOT_LEADER_OR_FOLLOWER)

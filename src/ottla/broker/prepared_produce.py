@@ -23,6 +23,7 @@ TOPIC_IDS_SINCE: Final = 13
 LOG_START_SINCE: Final = 5
 MESSAGES_SINCE: Final = 8
 ACKS_NONE: Final = 0
+ACKS_ALL: Final = -1
 
 _INT32 = Struct(">i")
 _ACKS_TIMEOUT_COUNT = Struct(">hii")
@@ -94,9 +95,6 @@ class PreparedAppend(Reply):
         self.base_offset = self.append_time = -1
         self._answer(code, -1)
 
-    def timed_out(self) -> None:
-        self.failed(ErrorCode.REQUEST_TIMED_OUT)
-
     def _answer(self, code: int, log_start_offset: int) -> None:
         prepared = self.prepared
         if prepared.acks == ACKS_NONE:
@@ -115,6 +113,27 @@ class PreparedAppend(Reply):
                 ),
             )
         self.connection.replied(self)
+
+
+class TimedAppend(PreparedAppend):
+    """One that may have to wait for more than this turn, and does so for its timeout at most."""
+
+    __slots__ = ("_timer",)
+
+    def wait(self, broker: "Broker") -> bool:
+        self._timer = broker.call_later(self.prepared.timeout_ms, self._timed_out)
+        return True
+
+    def appended(self, partition: Partition) -> None:
+        self._timer.cancel()
+        super().appended(partition)
+
+    def failed(self, code: ErrorCode, _message: str | None = None) -> None:
+        self._timer.cancel()
+        super().failed(code)
+
+    def _timed_out(self) -> None:
+        self.failed(ErrorCode.REQUEST_TIMED_OUT)
 
 
 class PreparedProduces:
@@ -161,9 +180,14 @@ class PreparedProduces:
         if size <= 0:
             return False
         records = frame[start : start + size]
-        # The shared buffer is used again for the next read; a large frame's own is not.
-        data = bytearray(records) if frame.obj is self._shared else records
-        return self._append(PreparedAppend(prepared, connection, correlation_id), data, version)
+        # The shared buffer is used again for the next read; a large frame's own is not. A time
+        # stamped into it would be taken for the client's, if the reference came to look at it.
+        if frame.obj is self._shared or prepared.partition.policy.is_append_time:
+            records = bytearray(records)  # type: ignore[assignment]
+        if prepared.acks == ACKS_ALL and prepared.partition.is_synced_before_reply:
+            timed = TimedAppend(prepared, connection, correlation_id)
+            return self._append(timed, records, version) and timed.wait(self._broker)
+        return self._append(PreparedAppend(prepared, connection, correlation_id), records, version)
 
     def _append(self, appending: PreparedAppend, data: Buffer, version: int) -> bool:
         broker, partition = self._broker, appending.prepared.partition
@@ -176,8 +200,6 @@ class PreparedProduces:
             return False  # The reference meets the same refusal and knows all of its words.
         broker.metrics.bytes_in += batch.size
         appending.connection.expect(appending)
-        if partition.is_synced_before_reply:
-            broker.call_later(appending.prepared.timeout_ms, appending.timed_out)
         return True
 
     def _prepare(
@@ -191,6 +213,11 @@ class PreparedProduces:
         if beginning is None:
             return None
         acks, timeout_ms, topic, index, start = beginning
+        self._length = start - position
+        key = version, bytes(frame[position:start])
+        known = self._by_prefix.get(key)
+        if known is not None:
+            return known, start
         if acks not in (-1, 0, 1):
             return None
         name, topic_id = "", topic
@@ -204,8 +231,7 @@ class PreparedProduces:
         prepared = Prepared(partition, acks, timeout_ms, version, topic, index)
         if len(self._by_prefix) >= PREPARED_MAX:
             self._by_prefix.clear()
-        self._length = start - position
-        self._by_prefix[version, bytes(frame[position:start])] = prepared
+        self._by_prefix[key] = prepared
         return prepared, start
 
 

@@ -85,8 +85,9 @@ class Broker:
             bootstrap_records(self.env.disk, self.settings.metadata_log_dir),
         )
         self.quorum.open()
+        self._resolve_settings()
         self.directories.load_logs(self.image)
-        self._image_changed(ImageDelta(created=list(self.image.topics_by_name.values())))
+        self.partitions.load()
         self.quorum.subscribe(self._image_changed)
         await self.quorum.lead()
         self.spawn(self.quorum.run())
@@ -148,21 +149,25 @@ class Broker:
     def _image_changed(self, delta: ImageDelta) -> None:
         """A stretch of the metadata log was committed: become what it says."""
         if any(resource_type == BROKER_RESOURCE for resource_type, _ in delta.configs):
-            self.settings = self.settings.with_dynamic(
-                self.image.config_of(BROKER_RESOURCE, ""),
-                self.image.config_of(BROKER_RESOURCE, str(self.node_id)),
-            )
+            self._resolve_settings()
             self.partitions.reconfigure_all()
         self.partitions.apply(delta)
+
+    def _resolve_settings(self) -> None:
+        """What the cluster has set for its brokers, or for this one, over what the file says."""
+        self.settings = self.settings.with_dynamic(
+            self.image.config_of(BROKER_RESOURCE, ""),
+            self.image.config_of(BROKER_RESOURCE, str(self.node_id)),
+        )
 
     def _directory_failed(self, path: str, error: OSError) -> None:
         """A log directory is lost, with its partitions; the last one takes the broker along."""
         for partition in self.partitions.all():
             if self.directories.of(partition.log).path == path:
                 self.partitions.take_offline(partition)
-        if self.directories.is_metadata(path) or not self.directories.online():
+        if self.directories.is_needed(path):
             self._fail(error)
-        else:
+        elif self.lifecycle.is_registered:  # Else the registration will say it.
             self.spawn(self.lifecycle.heartbeat(self.directories.offline_ids()))
 
     async def _close(self) -> None:

@@ -334,9 +334,9 @@ class LogDirectory:
         self.open_files.close()
         self._lock.release()
 
-    def failed(self, error: OSError) -> Refusal:
+    def failed(self, error: OSError, *, for_good: bool = False) -> Refusal:
         """What to answer after an OSError here. All but a full disk takes the directory offline."""
-        if error.errno in FULL:
+        if error.errno in FULL and not for_good:
             self.is_full = True
             return self._refusal_of_full_disk()
         if self.failure is None:

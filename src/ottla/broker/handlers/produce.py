@@ -10,6 +10,8 @@ refused when sent. `handle` is the reference; `raw_handler` gives the same for t
 nearly every client sends: one topic, one partition.
 """
 
+from asyncio import TimerHandle
+
 from ottla.broker.connection import Reply
 from ottla.broker.dispatch import RawHandler, handles, send
 from ottla.broker.partition import Partition
@@ -26,16 +28,20 @@ ACKS_NONE, ACKS_LEADER, ACKS_ALL = 0, 1, -1
 class Waiting:
     """A produce request whose batches are being appended; answers when the last one is settled."""
 
-    __slots__ = ("_acks", "_open", "_reply", "_response")
+    __slots__ = ("_acks", "_open", "_reply", "_response", "is_slow", "timer")
 
     def __init__(self, reply: Reply, acks: int, response: wire.Response) -> None:
         self._reply = reply
         self._acks = acks
         self._response = response
         self._open = 1  # The handler itself, until it has gone through all partitions.
+        self.is_slow = False
+        self.timer: TimerHandle | None = None
 
-    def opened(self) -> None:
+    def opened(self, is_slow: bool) -> None:
+        """One more is waited for; a slow one perhaps for longer than this turn."""
         self._open += 1
+        self.is_slow |= is_slow
 
     def settled(self) -> None:
         self._open -= 1
@@ -48,10 +54,12 @@ class Waiting:
             for topic in self._response.responses:
                 for result in topic.partition_responses:
                     if result.error_code == _OPEN:
-                        result.error_code = ErrorCode.REQUEST_TIMED_OUT
+                        _fail(result, ErrorCode.REQUEST_TIMED_OUT, None)
             self._answer()
 
     def _answer(self) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
         if self._acks != ACKS_NONE:
             send(self._reply, self._response)
             return
@@ -70,11 +78,13 @@ class _Append:
 
     __slots__ = ("_result", "_waiting")
 
-    def __init__(self, waiting: Waiting, result: wire.PartitionProduceResponse) -> None:
+    def __init__(
+        self, waiting: Waiting, result: wire.PartitionProduceResponse, is_slow: bool
+    ) -> None:
         self._waiting = waiting
         self._result = result
         result.error_code = _OPEN
-        waiting.opened()
+        waiting.opened(is_slow)
 
     def appended(self, partition: Partition) -> None:
         self._result.error_code = ErrorCode.NONE
@@ -115,9 +125,9 @@ def handle(request: wire.Request, reply: Reply, broker: Broker) -> None:
                 name=topic.name, topic_id=topic.topic_id, partition_responses=results
             )
         )
+    if request.acks == ACKS_ALL and waiting.is_slow:
+        waiting.timer = broker.call_later(request.timeout_ms, waiting.timed_out)
     waiting.settled()
-    if reply.pieces is None and request.timeout_ms >= 0:
-        broker.call_later(request.timeout_ms, waiting.timed_out)
 
 
 def raw_handler(broker: Broker) -> RawHandler:
@@ -136,7 +146,7 @@ def _append(
     # The frame's buffer is used again for the next one: the log gets bytes of its own.
     batch = admit(bytearray(records or b""), partition.policy, broker.env.clock.wall(), version)
     broker.metrics.bytes_in += batch.size
-    appending = _Append(waiting, result)
+    appending = _Append(waiting, result, partition.is_synced_before_reply)
     try:
         result.base_offset, result.log_append_time_ms = partition.append(batch, appending)
     except Refusal as refusal:

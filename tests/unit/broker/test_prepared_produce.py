@@ -1,0 +1,256 @@
+"""The fast way through Produce gives what the reference gives: the same bytes, here and in the log.
+
+Two brokers from one seed get the same frames; one of them has to take the long way.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from ottla.broker.handlers import produce as handler
+from ottla.broker.memory import LARGE_BYTES
+from ottla.protocol.codec import encode
+from ottla.protocol.header import RequestHeader, encode_request_header
+from ottla.protocol.messages import produce as wire
+from tests.unit.broker.requests import batch, produce_request
+from tests.unit.broker.serving import Client, World, serving
+
+VERSIONS = range(3, 14)
+
+
+@contextmanager
+def two_brokers(
+    monkeypatch: pytest.MonkeyPatch, **settings: object
+) -> Iterator[tuple[World, World]]:
+    """The second has no fast path."""
+    with serving(**settings) as fast, serving(**settings) as reference:
+        with monkeypatch.context() as patched:
+            patched.delattr(handler, "raw_handler")
+            reference.topic("warm")
+            write_once(reference)
+        yield fast, reference
+
+
+def write_once(world: World) -> None:
+    """The handler's entry is made with its first request."""
+    world.client().ask(produce_request(batch(b"x"), "warm"), 3)
+
+
+def frame_of(request: wire.Request, version: int, correlation_id: int) -> bytes:
+    header = RequestHeader(0, version, correlation_id, "a client")
+    return encode_request_header(header) + encode(request, version)
+
+
+class Pair:
+    """One client of each broker, told the same."""
+
+    def __init__(self, worlds: tuple[World, World], **topic: object) -> None:
+        self.worlds = worlds
+        fast, reference = worlds
+        fast.topic("warm")
+        write_once(fast)
+        for world in worlds:
+            self.topic_id = world.topic("t", **topic)
+        self.clients = [Client(world, "PLAINTEXT", "client") for world in worlds]
+        self.count = 0
+
+    def tell(self, request: wire.Request, version: int, trailing: bytes = b"") -> None:
+        self.count += 1
+        frame = frame_of(request, version, self.count) + trailing
+        self.feed(frame)
+
+    def feed(self, frame: bytes) -> None:
+        for client, world in zip(self.clients, self.worlds, strict=True):
+            client.feed(frame)
+            world.settle()
+        self.compare()
+
+    def compare(self) -> None:
+        fast, reference = self.clients
+        assert fast.channel.sent == reference.channel.sent
+        assert fast.channel.is_open == reference.channel.is_open
+        assert self.worlds[0].log_bytes() == self.worlds[1].log_bytes()
+        if not fast.channel.is_open:
+            self.clients = [Client(world, "PLAINTEXT", "client") for world in self.worlds]
+
+    def topic(self, version: int) -> str | bytes:
+        return self.topic_id if version >= 13 else "t"
+
+
+def corrupt(records: bytearray) -> bytearray:
+    records[-1] ^= 1
+    return records
+
+
+def cases() -> dict[str, bytes | bytearray | None]:
+    return {
+        "one record": batch(b"value"),
+        "three records": batch(b"a", b"b", b"c"),
+        "gzip": batch(b"a" * 100, codec=1),
+        "zstd": batch(b"a" * 100, codec=4),
+        "idempotent": batch(b"i", producer_id=7, producer_epoch=0, base_sequence=0),
+        "duplicate": batch(b"i", producer_id=7, producer_epoch=0, base_sequence=0),
+        "next": batch(b"i", producer_id=7, producer_epoch=0, base_sequence=1),
+        "out of order": batch(b"i", producer_id=7, producer_epoch=0, base_sequence=9),
+        "older epoch": batch(b"i", producer_id=8, producer_epoch=3, base_sequence=0),
+        "bad checksum": corrupt(batch(b"value")),
+        "too large": batch(b"x" * 5000),
+        "large, but allowed": batch(b"x" * 3000),
+        "transactional": batch(
+            b"i", producer_id=9, producer_epoch=0, base_sequence=0, is_transactional=True
+        ),
+        "control": batch(b"i", is_control=True),
+        "two batches": batch(b"a") + batch(b"b"),
+        "no bytes": b"",
+        "null": None,
+        "a fragment": batch(b"a")[:40],
+        "garbage": bytes(range(100)),
+    }
+
+
+@pytest.mark.parametrize("acks", [-1, 1, 0])
+def test_the_fast_way_is_the_reference_in_every_version(
+    monkeypatch: pytest.MonkeyPatch, acks: int
+) -> None:
+    with two_brokers(monkeypatch) as worlds:
+        pair = Pair(worlds, max_message_bytes=4000)
+        for version in VERSIONS:
+            for records in cases().values():
+                pair.tell(produce_request(records, pair.topic(version), acks=acks), version)
+        assert len(worlds[0].log_bytes()) > 10_000
+
+
+def test_bad_requests_are_answered_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    with two_brokers(monkeypatch) as worlds:
+        pair = Pair(worlds)
+        for version in VERSIONS:
+            topic = pair.topic(version)
+            good = batch(b"value")
+            pair.tell(produce_request(good, "unknown" if version < 13 else b"u" * 16), version)
+            pair.tell(produce_request(good, topic, 1), version)
+            pair.tell(produce_request(good, topic, -1), version)
+            pair.tell(produce_request(good, topic, acks=2), version)
+            pair.tell(produce_request(good, topic, acks=-2), version)
+            pair.tell(produce_request(good, topic), version, trailing=b"more")
+            pair.tell(produce_request(good, "" if version < 13 else bytes(16)), version)
+            request = produce_request(good, topic)
+            request.transactional_id = "some transaction"
+            pair.tell(request, version)
+
+
+def test_several_partitions_and_topics_take_the_long_way_to_the_same_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with two_brokers(monkeypatch) as worlds:
+        pair = Pair(worlds, partitions=2)
+        for version in VERSIONS:
+            request = produce_request(batch(b"a"), pair.topic(version))
+            more = produce_request(batch(b"b"), pair.topic(version), 1).topic_data
+            request.topic_data[0].partition_data += more[0].partition_data
+            pair.tell(request, version)
+            request = produce_request(batch(b"a"), pair.topic(version))
+            request.topic_data *= 2
+            pair.tell(request, version)
+            request = produce_request(batch(b"a"), pair.topic(version))
+            request.topic_data = []
+            pair.tell(request, version)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"message_timestamp_type": "LogAppendTime"},
+        {"compression_type": "gzip"},
+        {"cleanup_policy": "compact"},
+        {"message_timestamp_before_max_ms": 1000},
+        {"message_timestamp_after_max_ms": 1000},
+    ],
+)
+def test_topics_with_rules_of_their_own_are_served_alike(
+    monkeypatch: pytest.MonkeyPatch, config: dict[str, object]
+) -> None:
+    with two_brokers(monkeypatch) as worlds:
+        pair = Pair(worlds, **config)
+        for version in (3, 8, 12, 13):
+            for records in cases().values():
+                pair.tell(produce_request(records, pair.topic(version)), version)
+            far = worlds[0].now + 10_000_000
+            pair.tell(produce_request(batch(b"far", at=far), pair.topic(version)), version)
+            pair.tell(produce_request(batch(b"old", at=0), pair.topic(version)), version)
+
+
+@pytest.mark.parametrize("timestamp_type", ["CreateTime", "LogAppendTime"])
+def test_large_frames_are_served_alike_though_they_are_not_copied(
+    monkeypatch: pytest.MonkeyPatch, timestamp_type: str
+) -> None:
+    with two_brokers(monkeypatch) as worlds:
+        pair = Pair(worlds, message_timestamp_type=timestamp_type)
+        value = b"x" * (LARGE_BYTES * 2)
+        options = {"producer_id": 7, "producer_epoch": 0}
+        for sequence in (0, 0, 5, 1):
+            records = batch(value, base_sequence=sequence, **options)
+            pair.tell(produce_request(records, "t"), 12)
+            pair.tell(produce_request(corrupt(records), "t"), 12)
+
+
+def test_cut_frames_are_refused_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    with two_brokers(monkeypatch) as worlds:
+        pair = Pair(worlds)
+        for version in (3, 9, 13):
+            frame = frame_of(produce_request(batch(b"value"), pair.topic(version)), version, 1)
+            for end in range(1, len(frame)):
+                pair.feed(frame[:end])
+
+
+def test_what_was_prepared_is_forgotten_when_the_topic_goes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with two_brokers(monkeypatch) as worlds:
+        pair = Pair(worlds)
+        pair.tell(produce_request(batch(b"first")), 12)
+        for world in worlds:
+            world.delete("t")
+            world.topic("t")
+        pair.tell(produce_request(batch(b"second")), 12)
+        assert len(worlds[0].log_bytes()) == len(batch(b"second"))
+
+
+def test_a_disk_that_is_full_or_fails_is_answered_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    with two_brokers(monkeypatch) as worlds:
+        pair = Pair(worlds)
+        for version in VERSIONS:
+            topic = pair.topic(version)
+            for world in worlds:
+                world.disk.capacity_bytes = world.disk.used_bytes + 10
+            pair.tell(produce_request(batch(b"a" * 100), topic), version)
+            pair.tell(produce_request(batch(b"b" * 100), topic), version)
+            pair.tell(produce_request(batch(b"b" * 100), topic, acks=0), version)
+            for world in worlds:
+                world.disk.capacity_bytes = 1 << 40
+                world.pass_ms(2000)
+            pair.tell(produce_request(batch(b"c" * 100), topic), version)
+        assert worlds[0].log_bytes()
+
+
+def test_syncing_before_the_answer_is_done_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    with two_brokers(monkeypatch, log_flush_interval_messages=1) as worlds:
+        pair = Pair(worlds)
+        for version in VERSIONS:
+            for records in cases().values():
+                pair.tell(produce_request(records, pair.topic(version)), version)
+
+
+def test_many_topics_in_turn_do_not_prepare_each_request_again() -> None:
+    with serving() as world:
+        for name in ("short", "a-longer-name"):
+            world.topic(name)
+        client = world.client()
+        for name in ("short", "a-longer-name"):
+            client.ask(produce_request(batch(b"a"), name), 12)
+        prepared = dict(world.broker.prepared_produces._by_prefix)
+        for name in ("short", "a-longer-name") * 3:
+            client.ask(produce_request(batch(b"a"), name), 12)
+        assert len(prepared) == 2
+        after = world.broker.prepared_produces._by_prefix
+        assert all(after[key] is known for key, known in prepared.items())
