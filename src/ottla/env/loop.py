@@ -8,15 +8,13 @@ tasks and wake-ups stay ordinary. After a poll the `after_dispatch` hook ends th
 import asyncio
 import selectors
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 READ, WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 
 
 class Ready(Protocol):
-    """Anything registered with the loop's selector that wants its events directly."""
-
-    is_direct: bool
+    """A channel or listener: told directly when its socket can be read or written."""
 
     def ready(self, events: int) -> None: ...
 
@@ -29,7 +27,7 @@ class DispatchingSelector(selectors.DefaultSelector):
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         others = []
-        events = super().select(timeout)
+        events: list[tuple[Any, int]] = super().select(timeout)
         self.is_dispatching = True
         for event in events:
             data = event[0].data
