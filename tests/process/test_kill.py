@@ -12,10 +12,11 @@ import pytest
 from confluent_kafka import KafkaException, Message, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.conformance.broker_process import BrokerProcess
+from tests.conformance.broker_process import BrokerProcess, free_ports
 from tests.conformance.librdkafka import Position as At
 from tests.conformance.librdkafka import consumer, create, take
 from tests.process.conftest import NewBroker
+from tests.process.lossy_proxy import LossyProxy
 
 SECONDS = float(os.environ.get("OTTLA_CRASH_SECONDS", "30"))
 PARTITIONS = 3
@@ -136,6 +137,15 @@ def crash_until(broker: BrokerProcess, deadline: float, chance: random.Random) -
     return crashes
 
 
+def check(broker: BrokerProcess, load: Load, seed: int) -> list[dict[int, int]]:
+    assert load.errors == [], f"seed {seed}"
+    found = read_all(broker.bootstrap, load.topic)
+    for partition in range(PARTITIONS):
+        assert found[partition] == load.offsets[partition], f"partition {partition}, seed {seed}"
+        assert list(found[partition]) == list(range(load.sent[partition])), "order"
+    return found
+
+
 @pytest.mark.timeout(int(SECONDS) + 120)
 def test_nothing_acknowledged_is_lost_or_doubled_or_moved_by_kills(new_broker: NewBroker) -> None:
     seed = random.SystemRandom().randrange(1 << 32)
@@ -155,12 +165,31 @@ def test_nothing_acknowledged_is_lost_or_doubled_or_moved_by_kills(new_broker: N
     admin.join()
 
     assert crashes, f"the broker did not come back (seed {seed}):\n{broker.log_tail()}"
-    assert load.errors == [], f"seed {seed}"
-    found = read_all(broker.bootstrap, "load")
-    for partition in range(PARTITIONS):
-        assert found[partition] == load.offsets[partition], f"partition {partition}, seed {seed}"
-        assert list(found[partition]) == list(range(load.sent[partition])), "order"
+    found = check(broker, load, seed)
     topics.check()
     assert crashes[0] >= SECONDS / 4, f"only {crashes[0]} crashes in {SECONDS} s"
     broker.restart()
     assert read_all(broker.bootstrap, "load") == found
+
+
+@pytest.mark.timeout(int(SECONDS) + 120)
+def test_a_record_that_is_sent_again_after_a_lost_answer_is_not_doubled(
+    new_broker: NewBroker,
+) -> None:
+    seed = random.SystemRandom().randrange(1 << 32)
+    (port,) = free_ports(1)
+    broker = new_broker(advertised_listeners=f"PLAINTEXT://127.0.0.1:{port}").start()
+    proxy = LossyProxy(port, broker.port, random.Random(seed)).start()
+    create(broker.bootstrap, "lossy", PARTITIONS)
+    load = Load(f"127.0.0.1:{port}", "lossy")
+    deadline = time.monotonic() + SECONDS / 3
+    chance = random.Random(seed)
+    killer = threading.Thread(target=crash_until, args=(broker, deadline, chance))
+    killer.start()
+    load.run(deadline)
+    killer.join()
+    proxy.stop()
+    assert proxy.cuts >= SECONDS / 6, f"only {proxy.cuts} cuts"
+    broker.settings["advertised.listeners"] = f"PLAINTEXT://{broker.bootstrap}"
+    broker.restart()
+    check(broker, load, seed)
