@@ -108,14 +108,17 @@ class Client:
             found = self.run(find_offsets(self.cluster, wanted, isolation=settings.isolation))
             ends = {place: item.offset for place, item in found.items()}
         _stop_at(reader, ends)
-        while reader.positions:
-            messages = self.run(reader.poll(idle_ms_max or POLL_MS))
-            if not messages and idle_ms_max is not None:
-                return
-            for message in messages:
-                if not ends or message.offset < ends[message.topic_partition]:
-                    yield message
-            _stop_at(reader, ends)
+        try:
+            while reader.positions:
+                messages = self.run(reader.poll(idle_ms_max or POLL_MS))
+                if not messages and idle_ms_max is not None:
+                    return
+                for message in messages:
+                    if not ends or message.offset < ends[message.topic_partition]:
+                        yield message
+                _stop_at(reader, ends)
+        finally:
+            reader.close()
 
 
 def _stop_at(reader: Reader, ends: Mapping[TopicPartition, Offset]) -> None:

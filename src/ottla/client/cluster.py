@@ -51,18 +51,24 @@ class Cluster:
         self.metadata = Metadata()
         self._bootstrap = list(bootstrap)
         self._network = network
-        self._connections: dict[Address, Connection] = {}
-        self._opening: dict[Address, asyncio.Lock] = {}
+        self._connections: dict[tuple[Address, object], Connection] = {}
+        self._opening: dict[tuple[Address, object], asyncio.Lock] = {}
 
     def close(self) -> None:
         for connection in self._connections.values():
             connection.close()
         self._connections.clear()
 
+    def close_lane(self, lane: object) -> None:
+        """End the connections that someone had for itself."""
+        for key in [key for key in self._connections if key[1] is lane]:
+            self._connections.pop(key).close()
+            self._opening.pop(key, None)
+
     async def any_broker(self) -> Connection:
         """A connection to some broker: one that is open, else the first that answers."""
-        for connection in self._connections.values():
-            if connection.is_open:
+        for (_, lane), connection in self._connections.items():
+            if connection.is_open and lane is None:
                 return connection
         known = [node.address for node in self.metadata.nodes.values()]
         failure: ClientError | None = None
@@ -74,13 +80,14 @@ class Cluster:
         assert failure is not None, "there was at least one address"
         raise failure
 
-    async def broker(self, node_id: NodeId) -> Connection:
+    async def broker(self, node_id: NodeId, *, lane: object = None) -> Connection:
+        """A connection to a broker; answers come in order, so whoever waits long has its lane."""
         if node_id not in self.metadata.nodes:
             await self.refresh()
         node = self.metadata.nodes.get(node_id)
         if node is None:
             raise CannotConnect(f"broker {node_id} is not part of the cluster, or is not running")
-        return await self._connect(node.address)
+        return await self._connect(node.address, lane)
 
     async def leader_id(self, topic_partition: TopicPartition) -> NodeId:
         topic = await self.topic(topic_partition.topic)
@@ -175,12 +182,13 @@ class Cluster:
             raise UnknownTopic(name)
         raise Refused(code, about=f"topic {name!r}")
 
-    async def _connect(self, address: Address) -> Connection:
-        lock = self._opening.setdefault(address, asyncio.Lock())
+    async def _connect(self, address: Address, lane: object = None) -> Connection:
+        key = (address, lane)
+        lock = self._opening.setdefault(key, asyncio.Lock())
         async with lock:  # Two who ask at once share one connection.
-            connection = self._connections.get(address)
+            connection = self._connections.get(key)
             if connection is None or not connection.is_open:
-                connection = self._connections[address] = await Connection.open(
+                connection = self._connections[key] = await Connection.open(
                     self._network,
                     address,
                     client_id=self.settings.client_id,

@@ -4,7 +4,8 @@
     messages = await reader.poll(wait_ms=1000)
 
 Each leader has at most one fetch under way, and it stays under way between two polls: so a quiet
-partition never holds up a busy one, and the next answer travels while this one is worked on.
+partition never holds up a busy one, and the next answer travels while this one is worked on. A
+fetch may wait for long at the broker, so a reader has connections of its own: `close` ends them.
 """
 
 import asyncio
@@ -61,6 +62,10 @@ class Reader:
     def stop(self, topic_partition: TopicPartition) -> None:
         """Read no more of it; what is under way is dropped when it comes."""
         del self.positions[topic_partition]
+
+    def close(self) -> None:
+        """End the reader's own connections."""
+        self._cluster.close_lane(self)
 
     async def poll(self, wait_ms: Millis) -> list[Message]:
         """The messages that came, in order per partition; none if none came in time."""
@@ -123,7 +128,7 @@ class Reader:
 
     async def _connect(self, node_id: NodeId, partitions: list[TopicPartition]) -> Connection:
         try:
-            return await self._cluster.broker(node_id)
+            return await self._cluster.broker(node_id, lane=self)
         except ClientError:
             for topic, _ in partitions:
                 self._cluster.forget(topic)  # Another may lead it soon.

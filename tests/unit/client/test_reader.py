@@ -7,7 +7,7 @@ from ottla.client.errors import ClientError, Refused
 from ottla.client.offsets import READ_COMMITTED
 from ottla.client.reader import Reader, ReaderSettings
 from ottla.model.errors import ErrorCode
-from ottla.model.types import TopicPartition
+from ottla.model.types import NodeId, TopicPartition
 from ottla.protocol.apis import ApiKey
 from ottla.protocol.messages import fetch as wire
 from ottla.records.record import Record, build_batch
@@ -99,6 +99,25 @@ def test_a_quiet_leader_does_not_hold_up_a_busy_one() -> None:
         assert await read(reader) == [b"y"]
         assert world.clock.monotonic() < 100
         assert world.broker.count(ApiKey.FETCH) == 1
+
+    world.run(work)
+
+
+def test_a_fetch_that_waits_holds_up_nobody_else() -> None:
+    world = World()
+
+    async def work() -> None:
+        hold(world, world.broker)
+        cluster = world.cluster()
+        reader = Reader(cluster, {PLACE: 0})
+        await reader.poll(10)
+        fetching = await cluster.broker(NodeId(1), lane=reader)
+        assert fetching is not await cluster.broker(NodeId(1))
+        assert fetching is not await cluster.any_broker()
+        assert fetching.under_way == 1
+        reader.close()
+        assert not fetching.is_open
+        assert (await cluster.any_broker()).is_open
 
     world.run(work)
 
