@@ -19,6 +19,7 @@ Value = TypeVar("Value")
 BOOTSTRAP_DEFAULT = "127.0.0.1:9092"
 FAILED, MISUSED, INTERRUPTED = 1, 2, 130
 RARE_SIMILARITY = 0.6
+TELL_AFTER_MS, TELL_AGAIN_MS, TROUBLE_IS_OVER_MS = 1_500, 10_000, 5_000
 
 Bootstrap = Annotated[
     str,
@@ -44,6 +45,7 @@ def ask(work: "Callable[[Cluster], Awaitable[Value]]", bootstrap: str) -> Value:
     from ottla.client.session import run
 
     async def guided(cluster: "Cluster") -> Value:
+        cluster.on_trouble = Trouble(cluster.clock.monotonic).noticed
         try:
             return await work(cluster)
         except UnknownTopic as failure:
@@ -54,6 +56,27 @@ def ask(work: "Callable[[Cluster], Awaitable[Value]]", bootstrap: str) -> Value:
             return run(guided, bootstrap)
         except ValueError as failure:
             raise Misuse(str(failure)) from failure
+
+
+class Trouble:
+    """Tells a person who waits why, but not about what passes by itself in a moment."""
+
+    def __init__(self, now: Callable[[], int]) -> None:
+        self._now = now
+        self._since = self._seen_at = now()
+        self._told_at: int | None = None
+
+    def noticed(self, failure: Exception) -> None:
+        from ottla.cli.terminal import note
+
+        now = self._now()
+        if now - self._seen_at > TROUBLE_IS_OVER_MS:
+            self._since, self._told_at = now, None
+        self._seen_at = now
+        patience_ms = TELL_AFTER_MS if self._told_at is None else TELL_AGAIN_MS
+        if now - (self._told_at or self._since) >= patience_ms:
+            self._told_at = now
+            note(f"ottla: {failure}; trying again")
 
 
 @contextmanager

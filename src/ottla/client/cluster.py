@@ -49,6 +49,7 @@ class Cluster:
         self.clock = clock
         self.random = source
         self.metadata = Metadata()
+        self.on_trouble: Callable[[ClientError], None] = _nothing  # Told what is tried again.
         self._bootstrap = list(bootstrap)
         self._network = network
         self._connections: dict[tuple[Address, object], Connection] = {}
@@ -87,7 +88,14 @@ class Cluster:
         node = self.metadata.nodes.get(node_id)
         if node is None:
             raise CannotConnect(f"broker {node_id} is not part of the cluster, or is not running")
-        return await self._connect(node.address, lane)
+        try:
+            return await self._connect(node.address, lane)
+        except CannotConnect as failure:
+            if node.address in self._bootstrap:
+                raise
+            # Often a name that only the broker's own machine or network knows.
+            advertised = f"{failure} (the address that broker {node_id} advertises)"
+            raise type(failure)(advertised) from failure
 
     async def leader_id(self, topic_partition: TopicPartition) -> NodeId:
         topic = await self.topic(topic_partition.topic)
@@ -155,6 +163,7 @@ class Cluster:
                 is_too_late = self.clock.monotonic() + wait_ms > deadline
                 if not error.is_retriable or is_too_late or not self.metadata.nodes:
                     raise
+                self.on_trouble(error)
             tries += 1
             await asyncio.sleep(wait_ms / 1000)
 
@@ -195,3 +204,7 @@ class Cluster:
                     timeout_ms=self.settings.connect_ms_max,
                 )
             return connection
+
+
+def _nothing(_failure: ClientError) -> None:
+    pass

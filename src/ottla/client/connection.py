@@ -8,6 +8,7 @@ bytes or waits too long; then everything that was under way fails and a new one 
 import asyncio
 from collections import deque
 from dataclasses import dataclass
+from socket import gaierror
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from ottla import __version__
@@ -17,6 +18,7 @@ from ottla.client.errors import (
     ConnectionLost,
     NotServed,
     RequestTimeout,
+    UnknownHost,
     check,
 )
 from ottla.client.frames import LENGTH, Frames
@@ -84,7 +86,8 @@ class Connection:
         except (OSError, TimeoutError, ClientError) as error:
             if made:
                 made[0].close()
-            raise CannotConnect(f"cannot connect to {address}: {_reason(error)}") from error
+            kind = UnknownHost if isinstance(error, gaierror) else CannotConnect
+            raise kind(f"cannot connect to {address}: {_reason(error)}") from error
         return made[0]
 
     def version_for(self, request: type[Request], version_max: int | None = None) -> int:

@@ -227,6 +227,7 @@ class Delivery:
         package.tries += 1
         if self._cluster.clock.monotonic() + wait_ms > deadline:
             return False
+        self._cluster.on_trouble(failure)
         await asyncio.sleep(wait_ms / 1000)
         return True
 

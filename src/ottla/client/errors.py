@@ -2,6 +2,7 @@
 
 ClientError
 ├── CannotConnect    nobody answered at an address, so nothing was sent
+│   └── UnknownHost  its name has no address at all
 ├── ConnectionLost   the connection ended while a request was under way: its fate is unknown
 ├── RequestTimeout   no answer came in time: its fate is unknown
 ├── NotServed        the broker does not serve an API, or no version of it that we speak
@@ -19,6 +20,10 @@ class ClientError(Exception):
 
 class CannotConnect(ClientError):
     is_retriable = True
+
+
+class UnknownHost(CannotConnect):
+    is_retriable = False
 
 
 class ConnectionLost(ClientError):

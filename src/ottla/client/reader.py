@@ -205,5 +205,6 @@ class Reader:
         is_too_late = now - self._failing_since > self._cluster.settings.deadline_ms
         if not failure.is_retriable or is_too_late:
             raise failure
+        self._cluster.on_trouble(failure)
         await asyncio.sleep(self._cluster.backoff_ms(self._failures) / 1000)
         self._failures += 1

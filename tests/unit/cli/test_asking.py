@@ -6,7 +6,7 @@ import sys
 import pytest
 import typer
 
-from ottla.cli.asking import Misuse, ask, failures_told, parse_pairs
+from ottla.cli.asking import Misuse, Trouble, ask, failures_told, parse_pairs
 from ottla.client.errors import Refused
 from ottla.model.errors import Damaged, ErrorCode
 
@@ -68,3 +68,24 @@ def test_a_bad_address_is_a_misuse(capsys: pytest.CaptureFixture[str]) -> None:
         ask(never, "host:port")
     assert ended.value.exit_code == 2
     assert "host:port" in capsys.readouterr().err
+
+
+def test_trouble_is_told_when_it_lasts_and_not_too_often(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    now = 0
+    trouble = Trouble(lambda: now)
+    told: list[int] = []
+    for now in (*range(0, 25_000, 500), *range(60_000, 63_000, 500)):
+        trouble.noticed(Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER))
+        if capsys.readouterr().err:
+            told.append(now)
+    assert told == [1_500, 11_500, 21_500, 61_500]
+
+
+def test_trouble_that_passes_is_not_told(capsys: pytest.CaptureFixture[str]) -> None:
+    now = 0
+    trouble = Trouble(lambda: now)
+    for now in range(0, 100_000, 9_000):  # noqa: B007
+        trouble.noticed(Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER))
+    assert capsys.readouterr().err == ""

@@ -161,3 +161,30 @@ def test_a_partition_without_a_leader_is_looked_up_again() -> None:
         assert await cluster.leader_id(TopicPartition("t", 0)) == 1
 
     world.run(work)
+
+
+def test_trouble_is_told_while_it_is_tried_again() -> None:
+    world = World()
+    told: list[str] = []
+
+    async def work() -> None:
+        cluster = world.cluster()
+        cluster.on_trouble = lambda failure: told.append(str(failure))
+        await cluster.refresh()
+        world.broker.script[ApiKey.METADATA] = [HANG_UP]
+        await cluster.topic("t")
+
+    world.run(work)
+    assert told == ["broker1:9092 closed the connection"]
+
+
+def test_an_advertised_address_that_cannot_be_reached_is_called_so() -> None:
+    world = World()
+
+    async def work() -> None:
+        world.broker.nodes.append(2)
+        cluster = world.cluster()
+        with pytest.raises(CannotConnect, match="the address that broker 2 advertises"):
+            await cluster.broker(NodeId(2))
+
+    world.run(work)
