@@ -151,6 +151,17 @@ def test_every_metric_is_documented() -> None:
     assert names == set(re.findall(r"`(ottla_\w+)", page))
 
 
+def test_every_option_of_the_tools_is_documented() -> None:
+    page = (ROOT / "docs" / "reference" / "tools.md").read_text()
+    shown = [
+        option
+        for name in ("asking", "topics", "configs", "produce", "consume", "cluster", "log")
+        for option in re.findall(r'"(--?[a-zA-Z][a-z-]*)', (SOURCE / f"cli/{name}.py").read_text())
+    ]
+    assert len(shown) > 50
+    assert not [option for option in shown if f"`{option}`" not in page]
+
+
 def test_every_served_setting_is_served_by_someone() -> None:
     aside = {SOURCE / "broker" / "settings.py", SOURCE / "broker" / "listeners.py"}
     code = "\n".join(path.read_text() for path in modules() if path not in aside)
