@@ -15,17 +15,16 @@ from ottla.model.types import Offset, TopicPartition, Uuid, WallTime
 from ottla.storage.checkpoint import (
     MetaProperties,
     decode_clean_shutdown,
-    decode_offsets,
     decode_partition_metadata,
     encode_clean_shutdown,
-    encode_offsets,
     encode_partition_metadata,
     replace_file,
 )
+from ottla.storage.checkpoints import Checkpoints
 from ottla.storage.config import LogConfig
 from ottla.storage.directory_names import DirectoryKind, marked_name, parse_directory_name
 from ottla.storage.files import PARTITION_METADATA
-from ottla.storage.identity import LOCK, META_PROPERTIES, read_meta, refuse_foreign
+from ottla.storage.identity import META_PROPERTIES, read_meta, refuse_foreign, take
 from ottla.storage.identity import DirectoryRefused as DirectoryRefused
 from ottla.storage.log import Log
 from ottla.storage.open_files import OpenFiles
@@ -33,9 +32,6 @@ from ottla.storage.recovery import Progress
 from ottla.storage.syncing import DirectoryToSync, PathToSync
 
 CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
-RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
-LOG_STARTS: Final = "log-start-offset-checkpoint"
-HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
 BOOT_ID: Final = "ottla.boot-id"  # Ours: whether the machine restarted since the last start.
 
 METADATA_TOPIC: Final = "__cluster_metadata"
@@ -66,13 +62,11 @@ class LogDirectory:
         self.open_files = OpenFiles(disk)
         self._lock = lock
         self._due: list[tuple[int, str]] = []  # Deleted partitions, until their delay is over.
-        self._stale: set[TopicPartition] = set()  # Gone, but the checkpoint files may name them.
         self._boot_id = disk.boot_id()
         self.was_clean, self.previous_broker_epoch = self._read_clean_shutdown()
         self.power_was_lost = not self.was_clean and self._power_was_lost()
-        self.recovery_points = self._read_offsets(RECOVERY_POINTS)
-        self.log_starts = self._read_offsets(LOG_STARTS)
-        self.high_watermarks = self._read_offsets(HIGH_WATERMARKS)
+        self.checkpoints = Checkpoints(disk, path)
+        self.notices += self.checkpoints.notices
 
     @classmethod
     def open(
@@ -85,14 +79,7 @@ class LogDirectory:
         reserve_bytes: int = RESERVE_BYTES,
     ) -> "LogDirectory":
         """Take the directory for this process; DirectoryRefused if it is not ours to take."""
-        _make_directory(disk, path)
-        try:
-            lock = disk.lock(f"{path}/{LOCK}")
-        except BlockingIOError as error:
-            raise DirectoryRefused(
-                f"{path} is in use by another broker: stop that one, or give this one a "
-                "directory of its own (log.dirs)."
-            ) from error
+        lock = take(disk, path)
         try:
             meta = read_meta(disk, path)
             refuse_foreign(disk, path, meta, cluster_id, node_id)
@@ -170,8 +157,8 @@ class LogDirectory:
             directory,
             topic_partition,
             config,
-            recovery_point=self.recovery_points.get(topic_partition, 0),
-            log_start_offset=self.log_starts.get(topic_partition, 0),
+            recovery_point=self.checkpoints.recovery_points.get(topic_partition, 0),
+            log_start_offset=self.checkpoints.log_starts.get(topic_partition, 0),
             clean=self.was_clean and topic_partition.topic != METADATA_TOPIC,
             now=now,
             progress=progress,
@@ -192,9 +179,9 @@ class LogDirectory:
     ) -> Log:
         """A new, empty partition. It is synced with its first records, not before."""
         assert topic_partition not in self.logs, "a partition is created once"
-        if topic_partition in self._stale:
+        if self.checkpoints.is_stale(topic_partition):
             # A recovery point of the one that was deleted would make this one look damaged.
-            self.checkpoint(self.high_watermarks)
+            self.checkpoint(self.checkpoints.high_watermarks)
         directory = f"{self.path}/{topic_partition}"
         self.disk.make_directory(directory)
         pending: list[PathToSync | DirectoryToSync] = [
@@ -246,16 +233,11 @@ class LogDirectory:
             log.abandon()
         self.topic_ids.pop(topic_partition, None)
         self.damaged.pop(topic_partition, None)
-        self._forget_offsets(topic_partition)
-        self._stale.add(topic_partition)
+        self.checkpoints.forget(topic_partition)
         path = f"{self.path}/{marked_name(topic_partition, unique, kind)}"
         self.disk.rename(f"{self.path}/{topic_partition}", path)
         self.disk.sync_directory(self.path)
         return path
-
-    def _forget_offsets(self, topic_partition: TopicPartition) -> None:
-        for offsets in (self.recovery_points, self.log_starts, self.high_watermarks):
-            offsets.pop(topic_partition, None)
 
     def truncate_log(self, topic_partition: TopicPartition, offset: Offset) -> None:
         """Cut a log, and before it what was written down of it: a crash between is no damage."""
@@ -273,7 +255,7 @@ class LogDirectory:
     def _lower_recovery_point(
         self, topic_partition: TopicPartition, log: Log, offset: Offset
     ) -> None:
-        if self.recovery_points.get(topic_partition, 0) > offset:
+        if self.checkpoints.recovery_points.get(topic_partition, 0) > offset:
             log.recovery_point = offset
             self.checkpoint()
 
@@ -290,27 +272,19 @@ class LogDirectory:
 
     def checkpoint(self, high_watermarks: Mapping[TopicPartition, Offset] | None = None) -> None:
         """Write down how far each log is synced and where it starts; watermarks if given."""
+        checkpoints = self.checkpoints
         for topic_partition, log in self.logs.items():
             if topic_partition.topic == METADATA_TOPIC:
                 continue
-            self.recovery_points[topic_partition] = log.recovery_point
+            checkpoints.recovery_points[topic_partition] = log.recovery_point
             if log.log_start_offset > log.segments[0].base_offset:
-                self.log_starts[topic_partition] = log.log_start_offset
+                checkpoints.log_starts[topic_partition] = log.log_start_offset
             else:
-                self.log_starts.pop(topic_partition, None)
-        self._write_offsets(RECOVERY_POINTS, self.recovery_points)
-        self._write_offsets(LOG_STARTS, self.log_starts)
-        if high_watermarks is not None:
-            self.high_watermarks = dict(high_watermarks)
-            self._write_offsets(HIGH_WATERMARKS, self.high_watermarks)
-            self._stale.clear()
+                checkpoints.log_starts.pop(topic_partition, None)
+        checkpoints.write(high_watermarks)
 
     def note_high_watermarks(self, high_watermarks: Mapping[TopicPartition, Offset]) -> None:
-        """The same for watermarks alone, so often that nobody waits for the disk."""
-        if high_watermarks != self.high_watermarks:
-            self.high_watermarks = dict(high_watermarks)
-            path = f"{self.path}/{HIGH_WATERMARKS}"
-            replace_file(self.disk, path, encode_offsets(self.high_watermarks), sync=False)
+        self.checkpoints.note_high_watermarks(high_watermarks)
 
     def close(
         self,
@@ -385,28 +359,3 @@ class LogDirectory:
             if self.was_clean:
                 raise
             return None  # Not synced before the crash; the cluster's metadata still knows it.
-
-    def _read_offsets(self, name: str) -> dict[TopicPartition, Offset]:
-        path = f"{self.path}/{name}"
-        if not self.disk.exists(path):
-            return {}
-        try:
-            return decode_offsets(path, self.disk.read(path))
-        except Damaged as damage:
-            self.notices.append(f"{damage}; everything is scanned instead")
-            return {}
-
-    def _write_offsets(self, name: str, offsets: Mapping[TopicPartition, Offset]) -> None:
-        replace_file(self.disk, f"{self.path}/{name}", encode_offsets(offsets))
-
-
-def _make_directory(disk: Disk, path: str) -> None:
-    """Make it and what is above it, so that a power cut does not take it away again."""
-    parents: list[str] = []
-    missing = path
-    while missing and not disk.exists(missing):
-        missing = missing.rpartition("/")[0]
-        parents.append(missing or ("/" if path.startswith("/") else "."))
-    disk.make_directory(path)
-    for parent in parents:
-        disk.sync_directory(parent)

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from ottla.env.disk import Disk
+from ottla.env.disk import Disk, Lock
 from ottla.storage.checkpoint import MetaProperties
 
 LOCK: Final = ".lock"
@@ -22,6 +22,39 @@ _NOTHING: Final = frozenset(
 
 class DirectoryRefused(Exception):
     """A directory that this broker must not use; the message says what to do about it."""
+
+
+def take(disk: Disk, path: str) -> Lock:
+    """Make the directory if there is none, and lock it; DirectoryRefused if that cannot be."""
+    try:
+        _make_directory(disk, path)
+        return disk.lock(f"{path}/{LOCK}")
+    except BlockingIOError as error:
+        raise DirectoryRefused(
+            f"{path} is in use by another broker: stop that one, or give this one a directory of "
+            "its own (log.dirs)."
+        ) from error
+    except PermissionError as error:
+        raise DirectoryRefused(
+            f"{path} may not be written by this user: give it the right to, or choose another "
+            "directory (log.dirs)."
+        ) from error
+    except (FileExistsError, NotADirectoryError) as error:
+        raise DirectoryRefused(
+            f"{path} is not a directory: choose another one (log.dirs)."
+        ) from error
+
+
+def _make_directory(disk: Disk, path: str) -> None:
+    """Make it and what is above it, so that a power cut does not take it away again."""
+    parents: list[str] = []
+    missing = path
+    while missing and not disk.exists(missing):
+        missing = missing.rpartition("/")[0]
+        parents.append(missing or ("/" if path.startswith("/") else "."))
+    disk.make_directory(path)
+    for parent in parents:
+        disk.sync_directory(parent)
 
 
 def read_meta(disk: Disk, path: str) -> MetaProperties | None:

@@ -7,14 +7,9 @@ from ottla.model.errors import ErrorCode, Refusal
 from ottla.model.types import TopicPartition, WallTime
 from ottla.simulation.disk import SimulatedDisk
 from ottla.storage.checkpoint import MetaProperties, decode_offsets
+from ottla.storage.checkpoints import HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS
 from ottla.storage.config import LogConfig
-from ottla.storage.directory import (
-    HIGH_WATERMARKS,
-    LOG_STARTS,
-    RECOVERY_POINTS,
-    DirectoryRefused,
-    LogDirectory,
-)
+from ottla.storage.directory import DirectoryRefused, LogDirectory
 from tests.unit.storage.making import NOW, fill, make_batch, put, read_all
 
 META = MetaProperties("cluster", 1, bytes(16))
@@ -50,7 +45,7 @@ def test_a_directory_is_made_formatted_and_opened_again() -> None:
     assert (again.was_clean, again.previous_broker_epoch, again.meta) == (True, 9, META)
     assert again.logs[NAME].end_offset == 20
     assert again.topic_ids == {NAME: TOPIC_ID}
-    assert again.high_watermarks == {NAME: 17}
+    assert again.checkpoints.high_watermarks == {NAME: 17}
 
 
 def test_a_directory_that_is_in_use_is_refused_with_advice() -> None:

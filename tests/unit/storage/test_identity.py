@@ -1,7 +1,9 @@
+import errno
+
 import pytest
 
 from ottla.storage.checkpoint import MetaProperties
-from ottla.storage.identity import DirectoryRefused, is_unused, read_meta, refuse_foreign
+from ottla.storage.identity import DirectoryRefused, is_unused, read_meta, refuse_foreign, take
 from tests.unit.storage.making import make_disk
 
 META = MetaProperties("cluster-a", 1, bytes(16))
@@ -41,3 +43,28 @@ def test_a_directory_of_another_broker_is_refused(cluster_id: str, node_id: int,
 def test_our_own_directory_is_not_refused() -> None:
     refuse_foreign(make_disk(), "/data", META, "cluster-a", 1)
     refuse_foreign(make_disk(), "/data", META, None, None)
+
+
+@pytest.mark.parametrize(
+    ("code", "says"),
+    [(errno.EACCES, "may not be written"), (errno.EEXIST, "is not a directory")],
+)
+def test_a_directory_that_cannot_be_had_is_refused_with_advice(code: int, says: str) -> None:
+    disk = make_disk()
+    disk.fail("create", code, path_contains=".lock")
+    with pytest.raises(DirectoryRefused, match=says):
+        take(disk, "/data")
+
+
+def test_a_broken_disk_is_no_matter_of_advice() -> None:
+    disk = make_disk()
+    disk.fail("create", errno.EIO, path_contains=".lock")
+    with pytest.raises(OSError, match="simulated"):
+        take(disk, "/data")
+
+
+def test_a_directory_that_was_made_survives_power() -> None:
+    disk = make_disk()
+    take(disk, "/deep/er/still").release()
+    disk.cut_power()
+    assert disk.is_directory("/deep/er/still")
