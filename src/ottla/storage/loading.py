@@ -12,6 +12,7 @@ from itertools import pairwise
 from ottla.env.disk import Disk
 from ottla.model.errors import Damaged
 from ottla.model.types import Offset, WallTime
+from ottla.records.record import BadRecords
 from ottla.storage.checkpoint import decode_epochs
 from ottla.storage.config import LogConfig
 from ottla.storage.epochs import LeaderEpochs
@@ -301,12 +302,14 @@ def replay(producers: Producers, segment: Segment, *, start: Offset, end: Offset
     found = segment.find(start) if start > segment.base_offset else (0, 0)
     if found is None:
         return
-    for _, batch in segment.batches(found[0]):
+    for position, batch in segment.batches(found[0]):
         if batch.base_offset >= end:
             break
         if batch.base_offset >= start and batch.producer_id >= 0:
-            completed = producers.note(batch)
+            try:
+                completed = producers.note(batch)
+            except BadRecords as failure:
+                raise Damaged(segment.log_path, position, str(failure)) from failure
             if completed is not None:
                 producers.complete(completed)
             producers.keep()
-        producers.end_offset = batch.next_offset

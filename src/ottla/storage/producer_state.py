@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from struct import Struct, error
 from typing import Final, NamedTuple
 
-from ottla.model.errors import Damaged, ErrorCode, Refusal
+from ottla.model.errors import ErrorCode, Refusal
 from ottla.model.types import Millis, Offset
 from ottla.records.batch import CONTROL, NO_SEQUENCE, SEQUENCE_MAX, TRANSACTIONAL, Batch
 from ottla.records.record import BadRecords, read_records
@@ -309,7 +309,10 @@ def _check_coordinator(batch: Batch, producer: Producer) -> None:
 
 
 def read_marker(batch: Batch) -> tuple[bool, int, int] | None:
-    """A transaction marker: whether it aborts, the coordinator's epoch, its timestamp."""
+    """A transaction marker: whether it aborts, the coordinator's epoch, its timestamp.
+
+    BadRecords if a control batch of a producer is none.
+    """
     try:
         for record in read_records(batch, MARKER_BYTES_MAX):
             _, kind = _CONTROL_KEY.unpack_from(record.key or b"")
@@ -317,7 +320,6 @@ def read_marker(batch: Batch) -> tuple[bool, int, int] | None:
             if kind not in (_ABORT, _COMMIT):
                 raise BadRecords(f"a control record of type {kind} ends no transaction")
             return kind == _ABORT, coordinator_epoch, record.timestamp
-    except (BadRecords, error) as failure:
-        what = f"the transaction marker at offset {batch.base_offset}: {failure}"
-        raise Damaged("a control batch", 0, what) from failure
+    except error as failure:
+        raise BadRecords(f"a transaction marker that is too short: {failure}") from failure
     return None

@@ -8,10 +8,20 @@ synced, which is cut with all that follows; or damage, which is neither cut nor 
 
 from collections.abc import Callable
 
+from crc32c import crc32c
+
 from ottla.env.disk import File
 from ottla.model.errors import Damaged
 from ottla.model.types import Offset
-from ottla.records.batch import HEADER, HEADER_BYTES, LOG_OVERHEAD_BYTES, MAGIC, Batch
+from ottla.records.batch import (
+    CRC_START,
+    HEADER,
+    HEADER_BYTES,
+    LOG_OVERHEAD_BYTES,
+    MAGIC,
+    Batch,
+)
+from ottla.records.record import BadRecords
 from ottla.storage.epochs import LeaderEpochs
 from ottla.storage.index import RELATIVE_OFFSET_MAX
 from ottla.storage.producer_state import Completed, Producers
@@ -39,13 +49,19 @@ def recover(
     end = file.size
     segment.reset()
     reported = 0
+    offset_max = segment.base_offset + RELATIVE_OFFSET_MAX
     for position, batch in scan(file, 0, end):
-        if not batch.is_valid or not _follows(batch, segment):
+        if (
+            batch.crc != crc32c(batch.data[CRC_START:])  # Of a memoryview: nothing is copied.
+            or batch.base_offset < segment.next_offset
+            or batch.base_offset + batch.last_offset_delta > offset_max
+        ):
             break
         segment.note(batch, position)
         if batch.leader_epoch > epochs.latest:
             epochs.assign(batch.leader_epoch, batch.base_offset)
-        note_producer(segment, batch, producers)
+        if batch.producer_id >= 0:
+            note_producer(segment, batch, position, producers)
         if progress is not None and segment.size - reported >= _PROGRESS_BYTES:
             reported = segment.size
             progress(segment.log_path, reported, end)
@@ -59,14 +75,15 @@ def recover(
     return True
 
 
-def note_producer(segment: Segment, batch: Batch, producers: Producers) -> None:
+def note_producer(segment: Segment, batch: Batch, position: int, producers: Producers) -> None:
     """Follow the producer's state and, for an abort marker, the segment's transaction index."""
-    if batch.producer_id >= 0:
+    try:
         completed = producers.note(batch)
-        if completed is not None:
-            complete_transaction(segment, completed, producers)
-        producers.keep()
-    producers.end_offset = batch.next_offset
+    except BadRecords as failure:
+        raise Damaged(segment.log_path, position, str(failure)) from failure
+    if completed is not None:
+        complete_transaction(segment, completed, producers)
+    producers.keep()
 
 
 def complete_transaction(segment: Segment, completed: Completed, producers: Producers) -> None:
@@ -79,13 +96,6 @@ def complete_transaction(segment: Segment, completed: Completed, producers: Prod
             )
         )
     producers.complete(completed)
-
-
-def _follows(batch: Batch, segment: Segment) -> bool:
-    return (
-        batch.base_offset >= segment.next_offset
-        and batch.last_offset - segment.base_offset <= RELATIVE_OFFSET_MAX
-    )
 
 
 def _refuse_damage(

@@ -3,6 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kafka.record import MemoryRecords
 from kafka.record.default_records import DefaultRecordBatchBuilder
+from kio.records.readers import read_batch
+from kio.records.schema import RecordHeader
 
 from ottla.records.batch import HEADER_BYTES, Batch
 from ottla.records.record import (
@@ -50,6 +52,23 @@ def test_kafka_python_reads_what_we_build(records: list[Record], codec: int) -> 
     assert parsed.validate_crc()
     got = [(r.offset, r.timestamp, r.key, r.value, tuple(r.headers)) for r in parsed]
     assert got == [tuple(record) for record in expected]
+
+
+@given(records=RECORDS)
+def test_kio_reads_what_we_build(records: list[Record]) -> None:
+    expected = number(records, 7)
+    parsed, size = read_batch(bytes(build_batch(expected, producer_id=3, producer_epoch=1)), 0)
+    assert size == len(build_batch(expected))
+    assert (parsed.base_offset, parsed.producer_id, parsed.producer_epoch) == (7, 3, 1)
+    got = [(r.offset, r.key, r.value, r.headers) for r in parsed.records]
+    headers = [
+        tuple(RecordHeader(key=key.encode(), value=value) for key, value in record.headers)
+        for record in expected
+    ]
+    assert got == [
+        (record.offset, record.key, record.value, each)
+        for record, each in zip(expected, headers, strict=True)
+    ]
 
 
 @given(records=RECORDS, codec=st.integers(0, 4))

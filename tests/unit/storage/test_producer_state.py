@@ -1,8 +1,8 @@
 import pytest
 
-from ottla.model.errors import Damaged, ErrorCode, Refusal
+from ottla.model.errors import ErrorCode, Refusal
 from ottla.records.batch import SEQUENCE_MAX, Batch
-from ottla.records.record import Record, build_batch
+from ottla.records.record import BadRecords, Record, build_batch
 from ottla.storage.producer_state import Duplicate, Producers, read_marker
 from tests.unit.storage.making import NOW, make_batch, make_marker
 
@@ -192,9 +192,9 @@ def test_a_coordinators_batch_has_no_sequence_to_check() -> None:
     assert producers.by_id[1].last_sequence == 77
 
 
-def test_a_marker_that_is_none_is_damage() -> None:
+def test_a_marker_that_is_none_is_noticed() -> None:
     bad = Batch(build_batch([Record(0, NOW, b"x", b"y")], is_control=True, producer_id=1))
-    with pytest.raises(Damaged):
+    with pytest.raises(BadRecords):
         read_marker(bad)
     empty = Batch(build_batch([], base_offset=4, is_control=True, producer_id=1))
     assert read_marker(empty) is None

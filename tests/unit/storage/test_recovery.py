@@ -116,6 +116,22 @@ def test_aborted_transactions_are_indexed_again() -> None:
     assert recovered(disk).aborted_transactions(0, 10) == expected
 
 
+def test_a_transaction_marker_that_is_none_is_damage_with_its_place() -> None:
+    disk = make_disk()
+    log = open_log(disk, BIG)
+    put(log, make_batch(producer_id=5, is_transactional=True))
+    marker = make_marker(5, is_abort=True)
+    marker.base_offset = 1
+    marker.assign(1, 0)
+    marker.data[70] = 9
+    marker.seal()
+    disk.open(PATH).append([marker.data])
+    disk.kill()
+    with pytest.raises(Damaged) as caught:
+        recovered(disk)
+    assert (caught.value.path, caught.value.position) == (PATH, BATCH_BYTES)
+
+
 def test_progress_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ottla.storage.recovery._PROGRESS_BYTES", 3 * BATCH_BYTES)
     told: list[tuple[str, int, int]] = []
