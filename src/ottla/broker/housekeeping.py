@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 IDLE_CHECK_MS = 10_000
+IDLE_CHECK_MS_MIN = 100
 DISK_CHECK_MS = 1_000
+SNAPSHOT_CHECK_MS = 60_000
 DELETED_CHECK_MS = 1_000  # What was deleted frees its disk when its delay is over.
 
 
@@ -25,8 +27,11 @@ class Housekeeping:
     def start(self) -> None:
         broker, settings = self._broker, self._broker.settings
         delay_ms = settings.log_initial_task_delay_ms
-        self._every(IDLE_CHECK_MS, broker.connections.close_idle)
-        self._every(DISK_CHECK_MS, broker.directories.check_space)
+        idle_ms = max(settings.connections_max_idle_ms // 10, IDLE_CHECK_MS_MIN)
+        self._every(min(idle_ms, IDLE_CHECK_MS), broker.connections.close_idle)
+        self._every(DISK_CHECK_MS, self._check_space)
+        self._every(DELETED_CHECK_MS, self._remove_deleted)
+        self._every(SNAPSHOT_CHECK_MS, self._snapshot_metadata)
         self._every(settings.log_retention_check_interval_ms, self._retain, delay_ms)
         self._every(settings.log_flush_offset_checkpoint_interval_ms, self._sync, delay_ms)
         self._every(
@@ -51,16 +56,29 @@ class Housekeeping:
         first_ms = interval_ms if delay_ms is None else delay_ms
         self._timers[work] = self._broker.call_later(first_ms, run)
 
+    def _check_space(self) -> None:
+        directories = self._broker.directories
+        directories.check_space()
+        if not directories.is_any_full:
+            self._broker.partitions.host_homeless()
+
     def _retain(self) -> None:
         now = self._broker.env.clock.wall()
+        directories = self._broker.directories
         for partition in self._broker.partitions.all():
+            if directories.of(partition.log).failure is not None:
+                continue  # It failed while we went through the others.
             try:
                 partition.log.delete_old_segments(now, partition.high_watermark)
             except OSError as error:
-                self._broker.directories.write_failed(partition.log, error)
+                directories.write_failed(partition.log, error)
 
     def _remove_deleted(self) -> None:
         self._broker.directories.remove_deleted(self._broker.env.clock.wall())
+
+    def _snapshot_metadata(self) -> None:
+        """A snapshot may be due by time, though nothing is decided that would bring it about."""
+        self._broker.spawn(self._broker.quorum.snapshot_if_due())
 
     def _sync(self) -> None:
         self._broker.spawn(self._sync_and_checkpoint())

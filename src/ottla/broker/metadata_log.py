@@ -167,8 +167,28 @@ class MetadataLog:
             )
         self.quorum.kraft_version = version
 
+    def _check_voters(self) -> None:
+        """A quorum of one is this node alone, on this very disk."""
+        voters = self.quorum.voters
+        if not voters.by_id:
+            raise FormatRefused(
+                f"{self._settings.directory} was formatted for static voters: set "
+                "controller.quorum.voters to this node, as it was when it was formatted."
+            )
+        if not voters.has(self.quorum.node_id, self.quorum.directory_id):
+            raise FormatRefused(
+                f"node {self.quorum.node_id} with the disk of {self._settings.directory} is not "
+                f"among the voters of its metadata log ({', '.join(map(str, voters.by_id))})."
+            )
+        if not voters.is_alone:
+            raise FormatRefused(
+                f"{self._settings.directory} is one of {len(voters.by_id)} voters' "
+                f"({', '.join(map(str, voters.by_id))}), but this Ottla runs a quorum of one only."
+            )
+
     async def begin_epoch(self, now: WallTime) -> None:
         """Win the election: first the new epoch is durable, then its first records are."""
+        self._check_voters()
         for effect in self.quorum.log_loaded(self.last_epoch):
             match effect:
                 case PersistState(state):
@@ -202,6 +222,7 @@ class MetadataLog:
         """`image` is whole and will not change: the state below its next offset."""
         snapshot_id = SnapshotId(image.offset + 1, self.last_epoch)
         newest = self._snapshots.newest
+        self._log.remove_deleted(self._env.clock.wall())
         self._bytes_since_snapshot = 0
         self._snapshot_at = self._env.clock.monotonic()
         if newest is not None and newest.end_offset >= snapshot_id.end_offset:

@@ -25,6 +25,7 @@ from ottla.broker.prepared_produce import PreparedProduces
 from ottla.broker.producer_ids import ProducerIds
 from ottla.broker.quorum_driver import QuorumDriver
 from ottla.broker.quorum_settings import controller_settings, metadata_log_settings
+from ottla.broker.replica_directories import ReplicaDirectories
 from ottla.broker.settings import Settings
 from ottla.env.environment import Environment
 from ottla.env.network import Address, Channel, Listening, Peer, SocketOptions
@@ -53,6 +54,7 @@ class Broker:
         self.directories = LogDirectories(settings, env, self._directory_failed)
         self.partitions = Partitions(self, self.directories)
         self.lifecycle = Lifecycle(self)
+        self.replica_directories = ReplicaDirectories(self)
         self.producer_ids = ProducerIds(self)
         self.quorum: QuorumDriver
         self.dispatchers: dict[str, Dispatcher] = {}  # By listener.
@@ -152,6 +154,7 @@ class Broker:
             self._resolve_settings()
             self.partitions.reconfigure_all()
         self.partitions.apply(delta)
+        self.replica_directories.image_changed(delta)
 
     def _resolve_settings(self) -> None:
         """What the cluster has set for its brokers, or for this one, over what the file says."""

@@ -1,16 +1,14 @@
 """What becomes of partitions when a broker goes, comes back, or comes back without its data."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
-from ottla.metadata.cluster import NO_LEADER, Partition, Topic
+from ottla.metadata.cluster import NO_LEADER, Partition
 from ottla.metadata.decisions import Surroundings, is_active
 from ottla.metadata.elections import Circumstances, change_of
 from ottla.metadata.features import is_elr_enabled
 from ottla.metadata.topic_configs import effective_config
 from ottla.model.types import NodeId, Uuid
 from ottla.protocol.metadata_records import PartitionChangeRecord
-
-Placed = tuple[Topic, int, Partition]
 
 
 def leave(
@@ -76,39 +74,22 @@ def _changes(
     without: NodeId = NO_LEADER,
     is_lost: bool = False,
 ) -> list[PartitionChangeRecord]:
+    lost = without if is_lost else NO_LEADER
+    is_elr = is_elr_enabled(around.image.features)
     changes = []
-    for topic, index, partition in _partitions(around):
-        if not is_concerned(partition):
-            continue
-        circumstances = _circumstances(
-            around, topic, partition, may_lead, without if is_lost else NO_LEADER
-        )
-        isr = tuple(node for node in partition.isr if node != without)
-        change = change_of(topic.id, index, partition, isr, circumstances)
-        if change is not None:
-            changes.append(change)
-    return changes
-
-
-def _partitions(around: Surroundings) -> Iterator[Placed]:
     for topic in around.image.topics_by_id.values():
-        for index, partition in topic.partitions.items():
-            yield topic, index, partition
-
-
-def _circumstances(
-    around: Surroundings,
-    topic: Topic,
-    partition: Partition,
-    may_lead: Callable[[NodeId], bool],
-    shut_down_uncleanly: NodeId,
-) -> Circumstances:
-    isr_min = int(effective_config(around, topic.name, "min.insync.replicas") or 1)
-    unclean = effective_config(around, topic.name, "unclean.leader.election.enable")
-    return Circumstances(
-        may_lead=may_lead,
-        isr_min=min(isr_min, len(partition.replicas)),
-        is_elr_enabled=is_elr_enabled(around.image.features),
-        is_unclean_allowed=unclean == "true",
-        shut_down_uncleanly=shut_down_uncleanly,
-    )
+        concerned = [(i, p) for i, p in topic.partitions.items() if is_concerned(p)]
+        if not concerned:
+            continue
+        # What a topic's configs say is looked up once, not for each of its partitions.
+        isr_min = int(effective_config(around, topic.name, "min.insync.replicas") or 1)
+        unclean = effective_config(around, topic.name, "unclean.leader.election.enable") == "true"
+        for index, partition in concerned:
+            circumstances = Circumstances(
+                may_lead, min(isr_min, len(partition.replicas)), is_elr, unclean, lost
+            )
+            isr = tuple(node for node in partition.isr if node != without)
+            change = change_of(topic.id, index, partition, isr, circumstances)
+            if change is not None:
+                changes.append(change)
+    return changes

@@ -3,7 +3,7 @@ import pytest
 from ottla.broker.metadata_log import FormatRefused, MetadataLog
 from ottla.metadata.batches import batches_in, control_batch, data_batches, encoded, read_controls
 from ottla.model.errors import Damaged
-from ottla.model.types import ZERO_UUID
+from ottla.model.types import ZERO_UUID, NodeId
 from ottla.protocol.control_records import KRaftVersionRecord, LeaderChangeMessage, VotersRecord
 from ottla.protocol.metadata_records import TopicRecord
 from ottla.quorum.election_state import ElectionState, from_json
@@ -152,3 +152,29 @@ def test_a_torn_tail_is_cut_and_what_is_before_it_stays() -> None:
     log, _ = loaded(node)
     assert node.disk.size(SEGMENT) == size
     assert log.end_offset == 3
+
+
+def test_a_directory_of_static_voters_needs_the_setting_that_names_them() -> None:
+    node = Node()
+    node.format(standalone_at=None, is_dynamic=False)
+    log, _ = loaded(node)
+    with pytest.raises(FormatRefused, match=r"set controller.quorum.voters"):
+        run(log.begin_epoch(node.clock.wall()))
+
+
+def test_one_voter_of_several_does_not_lead_alone() -> None:
+    voters = Voters.of([Voter(NodeId(n), bytes([n]) * 16, {}) for n in (1, 2, 3)])
+    node = Node()
+    node.format(standalone_at=None, initial_voters=voters)
+    log, _ = loaded(node)
+    with pytest.raises(FormatRefused, match=r"one of 3 voters' \(1, 2, 3\)"):
+        run(log.begin_epoch(node.clock.wall()))
+
+
+def test_a_node_on_another_disk_is_no_voter() -> None:
+    voters = Voters.of([Voter(NodeId(2), b"\2" * 16, {})])
+    node = Node()
+    node.format(standalone_at=None, initial_voters=voters)
+    log, _ = loaded(node)
+    with pytest.raises(FormatRefused, match=r"not among the voters"):
+        run(log.begin_epoch(node.clock.wall()))
