@@ -131,8 +131,8 @@ class Dispatcher:
             client_id_start = position = position + _HEADER.size
             if length > 0:
                 position += length
-                if position > end:
-                    raise ProtocolError("a client id longer than its frame")
+            if position > end:
+                raise ProtocolError("a header longer than its frame")
             if version not in entry.versions and api_key != ApiKey.API_VERSIONS:
                 raise ProtocolError(f"{_name(api_key)} version {version} is not served here")
             if version >= entry.flexible_since:
@@ -155,6 +155,13 @@ class Dispatcher:
         except (ProtocolError, struct_error, IndexError, UnicodeDecodeError) as error:
             broker.metrics.protocol_errors += 1
             logger.warning("closing the connection from %s: %s", connection.remote, error)
+            connection.close()
+        except AssertionError:
+            raise  # A bug in what keeps the data: the process ends rather than go on.
+        except Exception:
+            # One connection's request never harms another's, whatever a fast path did not expect.
+            broker.metrics.server_errors += 1
+            logger.exception("closing the connection from %s", connection.remote)
             connection.close()
 
     def _serve_decoded(self, entry: Entry, api_key: int, body: memoryview, reply: Reply) -> None:

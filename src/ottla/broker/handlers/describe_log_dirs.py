@@ -19,7 +19,11 @@ def handle(request: wire.Request, reply: Reply, broker: Broker) -> None:
     wanted = None
     if request.topics is not None:
         wanted = {TopicPartition(t.topic, index) for t in request.topics for index in t.partitions}
-    results = [_describe(directory, wanted) for directory in broker.directories.all()]
+    results = [
+        _describe(directory, wanted)
+        for directory in broker.directories.all()
+        if directory.path in broker.settings.log_dirs  # The metadata log may lie apart.
+    ]
     results += [
         wire.DescribeLogDirsResult(ErrorCode.KAFKA_STORAGE_ERROR, path)
         for path in broker.directories.unopened()
@@ -41,6 +45,9 @@ def _describe(
                 wire.DescribeLogDirsPartition(name.partition, log.size_bytes, 0, False)
             )
     result.topics = [wire.DescribeLogDirsTopic(*topic) for topic in topics.items()]
-    result.total_bytes = directory.disk.total_bytes(directory.path)
-    result.usable_bytes = directory.disk.free_bytes(directory.path)
+    try:
+        result.total_bytes = directory.disk.total_bytes(directory.path)
+        result.usable_bytes = directory.disk.free_bytes(directory.path)
+    except OSError:
+        result.error_code = ErrorCode.KAFKA_STORAGE_ERROR
     return result

@@ -93,14 +93,14 @@ class Fetching:
         self._reply.connection.on_closed.append(self._stop)
 
     def grew(self, _partition: Partition) -> None:
-        if self._min_bytes > 1 or len(self._partitions) > 1:
-            fetched, size = self._look()
-            if size < self._min_bytes and not any(part.error_code for part in fetched):
-                return
-        else:
-            fetched, _ = self._look()
-        self._stop()
-        self._answer(fetched)
+        if self._timer is None:
+            return  # Answered, or its client is gone.
+        fetched, size = self._look()
+        if self._timer is None:
+            return  # Looking found a disk that fails, and that was told first.
+        if size >= self._min_bytes or any(part.error_code or part.diverging for part in fetched):
+            self._stop()
+            self._answer(fetched)
 
     def _waited(self) -> None:
         self._stop()
@@ -129,7 +129,11 @@ class Fetching:
                 partition = self._broker.partitions.led(wanted.topic, wanted.topic_id, wanted.index)
                 self._read(partition, part, left, at_least_one=size == 0)
             except Refusal as refusal:
-                part.error_code = refusal.code
+                part.error_code, part.diverging = refusal.code, None
+                continue
+            except OSError as error:
+                self._broker.directories.write_failed(partition.log, error)
+                part.error_code = ErrorCode.KAFKA_STORAGE_ERROR
                 continue
             if part.records is not None:
                 size += part.records.size
@@ -147,7 +151,7 @@ class Fetching:
         last_stable_offset = partition.last_stable_offset
         end = last_stable_offset if self._is_committed_only else high_watermark
         offset = wanted.fetch_offset
-        if not log.log_start_offset <= offset <= log.end_offset:
+        if offset < log.log_start_offset or (offset > log.end_offset and part.diverging is None):
             raise Refusal(ErrorCode.OFFSET_OUT_OF_RANGE)
         part.high_watermark = high_watermark
         part.last_stable_offset = last_stable_offset
@@ -155,7 +159,7 @@ class Fetching:
         bytes_max = min(wanted.bytes_max, left)
         if part.diverging is None and offset < end and (bytes_max > 0 or at_least_one):
             part.records = log.read(offset, bytes_max, end_offset=end, at_least_one=at_least_one)
-        if self._is_committed_only:
+        if self._is_committed_only and part.diverging is None:
             part.aborted = []
             if part.records is not None:
                 part.aborted = [

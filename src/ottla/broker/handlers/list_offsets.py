@@ -56,6 +56,9 @@ def handle(request: wire.Request, reply: Reply, broker: Broker) -> None:
                     result.leader_epoch = epoch
             except Refusal as refusal:
                 result.error_code = refusal.code
+            except OSError as error:
+                broker.directories.write_failed(partition.log, error)
+                result.error_code = ErrorCode.KAFKA_STORAGE_ERROR
             results.append(result)
         topics.append(wire.ListOffsetsTopicResponse(topic.name, results))
     send(reply, wire.Response(topics=topics))
