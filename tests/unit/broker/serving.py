@@ -226,6 +226,12 @@ class World:
         self.stop()
         self.start()
 
+    def lose_power(self) -> None:
+        """What was not synced is lost; then the broker is started again."""
+        self.run(self.broker.abort())
+        self.disk.cut_power()
+        self.start()
+
     def run(self, work: Coroutine[Any, Any, Any]) -> Any:
         return self.loop.run_until_complete(work)
 
