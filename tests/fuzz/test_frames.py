@@ -98,7 +98,13 @@ class Honest(threading.Thread):
 
     def _run(self) -> None:
         producer = Producer({"bootstrap.servers": self._servers, "linger.ms": 0})
-        consumer = Consumer({"bootstrap.servers": self._servers, "group.id": "unused"})
+        consumer = Consumer(
+            {
+                "bootstrap.servers": self._servers,
+                "group.id": "unused",
+                "enable.auto.commit": False,  # It would wait for a coordinator at its end.
+            }
+        )
         consumer.assign([TopicPartition("honest", 0, 0)])
         while time.monotonic() < self._end:
             started = time.monotonic()

@@ -13,7 +13,9 @@ def sessions(sessions_max: int = 10) -> FetchSessions:
     return FetchSessions(sessions_max, lambda _: next(numbers))
 
 
-def request(session_id: int, epoch: int, *partitions: int, forget: tuple[int, ...] = ()) -> wire.Request:
+def request(
+    session_id: int, epoch: int, *partitions: int, forget: tuple[int, ...] = ()
+) -> wire.Request:
     return wire.Request(
         session_id=session_id,
         session_epoch=epoch,
@@ -69,7 +71,7 @@ def test_a_session_that_wants_nothing_ends() -> None:
 def test_a_partition_that_gave_data_goes_behind_the_others() -> None:
     cache = sessions()
     session, wanted, _ = cache.open(request(0, 0, 1, 2, 3), False, NOW)
-    session.served(list(wanted)[0])
+    session.served(next(iter(wanted)))
     _, wanted, _ = cache.open(request(1, 1), False, NOW)
     assert indexes(wanted) == [2, 3, 1]
 

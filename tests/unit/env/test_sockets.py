@@ -20,7 +20,7 @@ class Answering:
     def __init__(self, channel: Channel, pieces: list[Piece]) -> None:
         self._channel, self._pieces = channel, pieces
         self._buffer = memoryview(bytearray(1 << 16))
-        self.is_closed = False
+        self.ended = asyncio.Event()
 
     def buffer(self) -> memoryview:
         return self._buffer
@@ -31,7 +31,7 @@ class Answering:
     def sent(self) -> None: ...
 
     def closed(self) -> None:
-        self.is_closed = True
+        self.ended.set()
 
 
 def run(test: Callable[[SocketNetwork], Awaitable[None]]) -> None:
@@ -111,9 +111,13 @@ def test_a_connection_that_the_peer_closes_is_told() -> None:
     async def test(network: SocketNetwork) -> None:
         door = await network.listen("127.0.0.1", 0, accept)
         door.start()
-        await asyncio.to_thread(lambda: socket.create_connection(door.address).close())
-        while not (peers and peers[0].is_closed):
-            await asyncio.sleep(0.01)
+        client = await asyncio.to_thread(socket.create_connection, door.address)
+        client.sendall(b"?")
+        client.close()
+        await asyncio.sleep(0)
+        while not peers:
+            await asyncio.sleep(0.01)  # noqa: ASYNC110  Nobody tells us of an accepted peer.
+        await peers[0].ended.wait()
         door.close()
 
     run(test)
