@@ -10,7 +10,7 @@ from ottla.env.disk import real_disk
 from ottla.env.files import FileRange
 from ottla.env.loop import DispatchLoop
 from ottla.env.network import Address, Channel, Listening, Piece
-from ottla.env.sockets import RANGE_COPIED_BYTES_MAX, SocketNetwork
+from ottla.env.sockets import RANGE_COPIED_BYTES_MAX, SocketListener, SocketNetwork
 from ottla.env.workers import ThreadWorkers
 
 
@@ -51,6 +51,13 @@ def ask(address: Address, size: int) -> bytes:
         while len(received) < size and (data := client.recv(1 << 16)):
             received += data
         return bytes(received)
+
+
+def try_to_ask(address: Address) -> bytes:
+    try:
+        return ask(address, 1)
+    except ConnectionError:
+        return b""
 
 
 async def listening(network: SocketNetwork, pieces: list[Piece]) -> Listening:
@@ -102,22 +109,19 @@ def test_nobody_is_accepted_before_the_start() -> None:
 
 
 def test_a_connection_that_the_peer_closes_is_told() -> None:
-    peers: list[Answering] = []
-
-    def accept(channel: Channel) -> Answering:
-        peers.append(Answering(channel, []))
-        return peers[-1]
-
     async def test(network: SocketNetwork) -> None:
+        accepted: asyncio.Queue[Answering] = asyncio.Queue()
+
+        def accept(channel: Channel) -> Answering:
+            peer = Answering(channel, [])
+            accepted.put_nowait(peer)
+            return peer
+
         door = await network.listen("127.0.0.1", 0, accept)
         door.start()
         client = await asyncio.to_thread(socket.create_connection, door.address)
-        client.sendall(b"?")
         client.close()
-        await asyncio.sleep(0)
-        while not peers:
-            await asyncio.sleep(0.01)  # noqa: ASYNC110  Nobody tells us of an accepted peer.
-        await peers[0].ended.wait()
+        await (await accepted.get()).ended.wait()
         door.close()
 
     run(test)
@@ -128,6 +132,59 @@ def test_a_port_in_use_is_refused_by_the_system() -> None:
         door = await network.listen("127.0.0.1", 0, lambda channel: Answering(channel, []))
         with pytest.raises(OSError, match="in use"):
             await network.listen("127.0.0.1", door.address.port, lambda c: Answering(c, []))
+        door.close()
+
+    run(test)
+
+
+def test_who_is_refused_while_being_accepted_harms_nobody() -> None:
+    accepted: list[Channel] = []
+
+    def accept(channel: Channel) -> Answering:
+        accepted.append(channel)
+        peer = Answering(channel, [b"x"])
+        if len(accepted) == 1:
+            channel.close()
+        return peer
+
+    async def test(network: SocketNetwork) -> None:
+        door = await network.listen("127.0.0.1", 0, accept)
+        door.start()
+        assert not await asyncio.to_thread(try_to_ask, door.address)
+        assert await asyncio.to_thread(ask, door.address, 1) == b"x"
+        door.close()
+
+    run(test)
+
+
+def test_without_descriptors_the_listener_rests_and_then_goes_on() -> None:
+    class Exhausted:
+        """Stands for the listening socket of a process that may not open anything more."""
+
+        def __init__(self, listener: socket.socket) -> None:
+            self.listener = listener
+            self.attempts = 0
+
+        def fileno(self) -> int:
+            return self.listener.fileno()
+
+        def accept(self) -> tuple[socket.socket, object]:
+            self.attempts += 1
+            if self.attempts < 3:
+                raise OSError(24, "too many open files")
+            return self.listener.accept()
+
+        def close(self) -> None:
+            self.listener.close()
+
+    async def test(network: SocketNetwork) -> None:
+        door = await network.listen("127.0.0.1", 0, lambda channel: Answering(channel, [b"x"]))
+        assert isinstance(door, SocketListener)
+        exhausted = Exhausted(door._listener)
+        door._listener = exhausted  # type: ignore[assignment]
+        door.start()
+        assert await asyncio.to_thread(ask, door.address, 1) == b"x"
+        assert exhausted.attempts < 10
         door.close()
 
     run(test)
