@@ -19,6 +19,7 @@ from ottla.env.system import HAS_SENDFILE, MSG_MORE, is_cached
 from ottla.env.workers import Workers
 
 ACCEPTS_PER_TURN_MAX = 64
+ACCEPT_PAUSE_SECONDS = 0.1
 PIECES_PER_SEND_MAX = 64
 SEND_BYTES_PER_TURN_MAX = 4 << 20  # Then others get their turn.
 RANGE_COPIED_BYTES_MAX = 32 << 10  # Below this a read and one sendmsg beat sendmsg + sendfile.
@@ -34,6 +35,7 @@ class SocketNetwork:
         self._unsent: list[SocketChannel] = []
         self._is_end_scheduled = False
         self._tasks: set[asyncio.Task[None]] = set()
+        self.call_later = loop.call_later
         loop.selector.after_dispatch = self._end_turn
 
     def end_turn_soon(self) -> None:
@@ -130,7 +132,8 @@ class SocketListener:
         self._accept = accept
 
     def start(self) -> None:
-        self._network.selector.register(self._listener, READ, self)
+        if self._listener.fileno() >= 0:
+            self._network.selector.register(self._listener, READ, self)
 
     def ready(self, _events: int) -> None:
         for _ in range(ACCEPTS_PER_TURN_MAX):
@@ -139,7 +142,11 @@ class SocketListener:
             except (BlockingIOError, ConnectionAbortedError):
                 return
             except OSError:
-                return  # Out of descriptors: those who wait in the backlog are taken later.
+                # Out of descriptors: those who wait in the backlog are taken later. Until then the
+                # listener stays ready, and would keep the loop busy.
+                self._network.selector.unregister(self._listener)
+                self._network.call_later(ACCEPT_PAUSE_SECONDS, self.start)
+                return
             accepted.setblocking(False)
             SocketChannel(self._network, accepted, self._accept)
 
@@ -169,15 +176,14 @@ class SocketChannel:
         self._socket: socket.socket | None = connected
         self._pieces: deque[Piece] = deque()
         self._is_dirty = self._is_reading_ahead = self._skip_probe = False
-        self._events = READ
+        self._events = 0
         try:
             connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self.remote = Address(*connected.getpeername()[:2])
         except OSError:  # It is gone already; the first read will say so.
             self.remote = Address("?", 0)
         self._peer: Peer = accept(self)
-        if self._socket is not None:
-            network.selector.register(connected, READ, self)
+        self._watch(READ)
 
     @property
     def unsent(self) -> int:
@@ -215,12 +221,12 @@ class SocketChannel:
     def close(self) -> None:
         if self._socket is None:
             return
-        if self._events:
-            self._network.selector.unregister(self._socket)
+        self._watch(0)
         self._socket.close()
         self._socket = None
         self._pieces.clear()
-        self._peer.closed()
+        if hasattr(self, "_peer"):  # Else it is refused while it is being accepted.
+            self._peer.closed()
 
     def was_read_ahead(self) -> None:
         self._is_reading_ahead = False
