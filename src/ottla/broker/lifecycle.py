@@ -5,7 +5,7 @@ The requests are those that brokers of a cluster send; here the controller is in
 
 from typing import TYPE_CHECKING
 
-from ottla.metadata.features import SUPPORTED
+from ottla.metadata.features import SUPPORTED, has_controller_registration
 from ottla.model.types import Uuid
 from ottla.protocol.messages import (
     broker_heartbeat,
@@ -51,6 +51,8 @@ class Lifecycle:
     async def register_controller(self) -> None:
         """The controller beside this broker is a node of its own, with its own listeners."""
         broker = self._broker
+        if not has_controller_registration(broker.image.metadata_version):
+            return
         await broker.quorum.submit(
             controller_registration.Request(
                 controller_id=broker.node_id,
