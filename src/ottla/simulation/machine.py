@@ -14,7 +14,7 @@ from ottla.broker.server import Broker
 from ottla.broker.settings import Settings, zero_configuration
 from ottla.env.environment import Environment
 from ottla.env.workers import InlineWorkers
-from ottla.model.errors import Damaged
+from ottla.model.errors import Damaged, Refusal
 from ottla.simulation.clock import VirtualClock
 from ottla.simulation.disk import SimulatedDisk
 from ottla.simulation.history import Violation
@@ -170,7 +170,7 @@ class Machine:
         error = task.exception()
         self._network.trace.note(f"the broker ended: {type(error).__name__}")
         self._die(RESTART_MS)
-        if isinstance(error, OSError | Damaged) and self._plan.has_sick_disk:
+        if isinstance(error, OSError | Damaged | Refusal) and self._plan.has_sick_disk:
             return
         raise Violation(f"the broker ended by itself: {error!r}") from error
 

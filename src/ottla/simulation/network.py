@@ -7,6 +7,7 @@ host's turn sends leaves at the end of the turn, after the host's `before_sendin
 
 import errno
 from collections.abc import Callable
+from contextvars import Context
 from dataclasses import dataclass
 from random import Random
 from typing import Final
@@ -155,8 +156,10 @@ class SimulatedHost:
 
     def call(self, callback: Callable[..., object], *args: object) -> None:
         """Hand something to this host's process, in its own context; the dead hear nothing."""
-        if self.process is None or PROCESS.get() is self.process:
+        if PROCESS.get() is self.process:
             callback(*args)
+        elif self.process is None:  # What follows must not end with the process that called.
+            Context().run(callback, *args)
         elif self.process.is_alive:
             self.process.call(callback, *args)
 

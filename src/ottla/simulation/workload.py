@@ -60,13 +60,13 @@ class Workload:
             await asyncio.sleep(chance.expovariate(rate))
             if self.is_over:
                 return
-            victim = chance.choice(self.topics)
+            await self._create_topic(admin)
+            victim = chance.choice(self.topics[:-1])
             self.topics.remove(victim)
             self.deleted.add(victim)
             self.history.forget(victim)
             await persist(partial(_delete, admin, victim))
             self.history.forget(victim)
-            await self._create_topic(admin)
 
     async def _create_topic(self, admin: Admin) -> None:
         name = f"topic-{self._made}"
