@@ -20,9 +20,11 @@ from ottla.metadata.controller import Controller
 from ottla.metadata.decisions import ControllerSettings
 from ottla.metadata.delta import ImageDelta
 from ottla.metadata.features import (
+    KRAFT_VERSION,
     METADATA_VERSION_MAX,
     METADATA_VERSION_MIN,
     METADATA_VERSIONS,
+    advertised,
     kept_but_not_served,
 )
 from ottla.metadata.ids import new_uuid
@@ -116,6 +118,14 @@ class QuorumDriver:
     def high_watermark(self) -> Offset:
         """With one voter all that is synced is committed."""
         return self.image.offset + 1
+
+    @property
+    def finalized_features(self) -> dict[str, int]:
+        """The levels that clients may rely on; that of the quorum is in its own records."""
+        features = advertised(self.image.features)
+        if self.log.quorum.kraft_version:
+            features[KRAFT_VERSION] = self.log.quorum.kraft_version
+        return features
 
     def subscribe(self, subscriber: Subscriber) -> None:
         """`subscriber` hears of each change once it is in `image`, before anyone is answered."""

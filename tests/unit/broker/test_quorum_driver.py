@@ -263,6 +263,7 @@ def test_features_that_are_not_served_are_kept_and_told(
         driver.close()
         again = await node.started()
         assert again.image.features["group.version"] == 1
+        assert again.finalized_features == {"metadata.version": 30, "kraft.version": 1}
 
     run(work())
     assert "not served by this Ottla yet: group.version 1" in caplog.text

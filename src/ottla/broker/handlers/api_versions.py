@@ -53,7 +53,6 @@ def _response(broker: Broker, served: dict[int, Served], version: int) -> wire.R
         finalized_features_epoch=broker.image.offset,
         finalized_features=[
             wire.FinalizedFeatureKey(name, level, level)
-            for name, level in broker.image.features.items()
-            if name in SUPPORTED
+            for name, level in sorted(broker.quorum.finalized_features.items())
         ],
     )
