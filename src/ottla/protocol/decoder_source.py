@@ -206,7 +206,8 @@ class _Writer:
         if nullable:
             self._run.append(("n", "int8"))
             self.flush()
-            self.write(f"if n < 0: {target} = None")
+            is_null = "n < 0" if field.tag is None else "n == 0"
+            self.write(f"if {is_null}: {target} = None")
             self.write("else:")
             self.indent += 1
         self.flush()

@@ -72,7 +72,8 @@ class _Writer:
             return f"{value} is None or len({value})"
         # Field by field, since making a struct to compare with would cost more than the rest.
         inner = [self.differs(inner, f"{value}.{inner.name}") for inner in fields_of(field.of)]
-        return " or ".join(inner)
+        null = [f"{value} is None"] if field.is_nullable_in(self.version) else []
+        return " or ".join([*null, *inner])
 
     def field(self, field: Field, value: str, path: str) -> None:
         if field.kind in FIXED_CODES:
@@ -142,7 +143,8 @@ class _Writer:
         self.write(f"{name} = {value}")
         if nullable:
             self.flush()
-            self.write(f"if {name} is None: {self.out} += b'\\xff'")
+            null = b"\xff" if field.tag is None else b"\0"  # Kafka writes a varint after a tag.
+            self.write(f"if {name} is None: {self.out} += {null!r}")
             self.write("else:")
             self.indent += 1
             self.write(f"{self.out} += b'\\1'")
