@@ -84,9 +84,9 @@ class Context:
 
 
 Handler = Callable[[Any, Any, "Broker"], Any]
-# A fast path: connection, frame, where its body begins and ends, version, correlation id. False
-# if the request is not of the kind that it serves; then nothing has happened yet.
-RawHandler = Callable[[Connection, memoryview, int, int, int, int], bool]
+# A fast path: connection, frame, where its header begins, and its body begins and ends. False if
+# the request is not of the kind that it serves; then nothing has happened yet.
+RawHandler = Callable[[Connection, memoryview, int, int, int], bool]
 
 
 class Entry(NamedTuple):
@@ -128,7 +128,8 @@ class Dispatcher:
         try:
             api_key, version, correlation_id, length = _HEADER.unpack_from(frame, position)
             entry = self._entries.get(api_key) or self._load(api_key)
-            client_id_start = position = position + _HEADER.size
+            start = position
+            client_id_start = position = start + _HEADER.size
             if length > 0:
                 position += length
             if position > end:
@@ -144,7 +145,7 @@ class Dispatcher:
             if (
                 entry.raw is not None
                 and not broker.faults.waiting
-                and entry.raw(connection, frame, position, end, version, correlation_id)
+                and entry.raw(connection, frame, start, position, end)
             ):
                 return
             name = frame[client_id_start : client_id_start + max(length, 0)]

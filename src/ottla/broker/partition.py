@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from ottla.model.errors import ErrorCode, Refusal
 from ottla.model.types import Offset, TopicPartition, Uuid, WallTime
 from ottla.records.admission import AdmissionPolicy
-from ottla.records.batch import TRANSACTIONAL, Batch
+from ottla.records.batch import LOG_APPEND_TIME, TRANSACTIONAL, Batch
 from ottla.storage.log import Log
 from ottla.storage.producer_state import Duplicate
 
@@ -77,7 +77,7 @@ class Partition:
             self.leader_epoch = leader_epoch
             self.log.epochs.assign(leader_epoch, self.log.end_offset)
 
-    def append(self, batch: Batch, appending: Appending) -> tuple[Offset, WallTime]:
+    def append(self, batch: Batch, appending: Appending) -> tuple[Offset, int]:
         """Stage a batch; `appending` hears of its end. Returns its offset and append time."""
         if batch.attributes & TRANSACTIONAL:
             # What Kafka answers to a transactional batch whose request names no transaction.
@@ -86,14 +86,14 @@ class Partition:
         log = self.log
         try:
             base_offset = log.stage(batch, self.leader_epoch)
-            append_time = batch.max_timestamp if batch.is_log_append_time else -1
+            append_time = batch.max_timestamp if batch.attributes & LOG_APPEND_TIME else -1
         except Duplicate as duplicate:
             # It may still be staged, so its answer goes through the same flush.
             base_offset, append_time = duplicate.base_offset, duplicate.log_append_time
         if not self._staged:
             self._registry.staged.append(self)
         self._staged.append((appending, log.staged_end))
-        return base_offset, WallTime(append_time)
+        return base_offset, append_time
 
     def flush(self, now: WallTime) -> None:
         staged, self._staged = self._staged, []

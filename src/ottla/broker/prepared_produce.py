@@ -8,7 +8,7 @@ remains per request is the batch. `handlers/produce.py` is the reference that te
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.connection import Connection, Reply
+from ottla.broker.connection import Connection, Reply, Serve
 from ottla.broker.partition import Partition
 from ottla.model.errors import ErrorCode, Refusal
 from ottla.protocol.varint import Buffer, finish_uvarint
@@ -26,6 +26,7 @@ ACKS_NONE: Final = 0
 ACKS_ALL: Final = -1
 
 _INT32 = Struct(">i")
+_HEAD = Struct(">Ii")  # Api key and version in one, correlation id.
 _ACKS_TIMEOUT_COUNT = Struct(">hii")
 _COUNT_INDEX = Struct(">ii")
 _ACKS_TIMEOUT = Struct(">hi")
@@ -35,7 +36,17 @@ _NO_THROTTLE: Final = bytes(4)
 class Prepared:
     """What all requests that begin with the same bytes have in common."""
 
-    __slots__ = ("acks", "answer", "answer_end", "answer_start", "partition", "size", "timeout_ms")
+    __slots__ = (
+        "acks",
+        "answer",
+        "answer_end",
+        "answer_start",
+        "is_flexible",
+        "partition",
+        "size",
+        "timeout_ms",
+        "version",
+    )
 
     def __init__(
         self,
@@ -49,7 +60,8 @@ class Prepared:
         self.partition = partition
         self.acks = acks
         self.timeout_ms = timeout_ms
-        is_flexible = version >= FLEXIBLE_SINCE
+        self.version = version
+        is_flexible = self.is_flexible = version >= FLEXIBLE_SINCE
         one = b"\x02" if is_flexible else _INT32.pack(1)
         header_tags = b"\x00" if is_flexible else b""
         self.answer_start = header_tags + one + topic + one + _INT32.pack(index)
@@ -120,9 +132,8 @@ class TimedAppend(PreparedAppend):
 
     __slots__ = ("_timer",)
 
-    def wait(self, broker: "Broker") -> bool:
+    def wait(self, broker: "Broker") -> None:
         self._timer = broker.call_later(self.prepared.timeout_ms, self._timed_out)
-        return True
 
     def appended(self, partition: Partition) -> None:
         self._timer.cancel()
@@ -140,30 +151,56 @@ class PreparedProduces:
     def __init__(self, broker: "Broker") -> None:
         self._broker = broker
         self._shared = broker.memory.shared.obj
-        self._by_prefix: dict[tuple[int, bytes], Prepared] = {}
+        self._by_prefix: dict[bytes, Prepared] = {}
         self._length = 0  # Of the last request's beginning; the next one is most likely alike.
 
     def forget(self) -> None:
         """Partitions came, went or changed their leader."""
         self._by_prefix.clear()
 
+    def before(self, otherwise: Serve) -> Serve:
+        """Serve whatever begins like a request before it; the rest is for `otherwise`."""
+        by_prefix, append = self._by_prefix, self._append
+        faults, requests = self._broker.faults, self._broker.metrics.requests
+
+        def serve(connection: Connection, frame: memoryview, position: int, end: int) -> None:
+            start = position + self._length
+            if position + _HEAD.size < start < end and not faults.waiting:
+                head, correlation_id = _HEAD.unpack_from(frame, position)
+                prepared = by_prefix.get(bytes(frame[position + 8 : start]))
+                if (
+                    prepared is not None
+                    and prepared.version == head  # Produce is API 0.
+                    and append(prepared, connection, frame, start, end, correlation_id)
+                ):
+                    requests[0] += 1
+                    return
+            otherwise(connection, frame, position, end)
+
+        return serve
+
     def serve(
+        self, connection: Connection, frame: memoryview, start: int, position: int, end: int
+    ) -> bool:
+        """Learn how a request begins, if it is of the kind served here, and serve it."""
+        version, correlation_id = _HEAD.unpack_from(frame, start)
+        prepared_end = self._prepare(frame, start, position, end, version)
+        if prepared_end is None:
+            return False
+        prepared, records_start = prepared_end
+        self._length = records_start - start
+        return self._append(prepared, connection, frame, records_start, end, correlation_id)
+
+    def _append(
         self,
+        prepared: Prepared,
         connection: Connection,
         frame: memoryview,
-        position: int,
+        start: int,
         end: int,
-        version: int,
         correlation_id: int,
     ) -> bool:
-        start = position + self._length
-        prepared = self._by_prefix.get((version, bytes(frame[position:start])))
-        if prepared is None:
-            parsed = self._prepare(frame, position, end, version)
-            if parsed is None:
-                return False
-            prepared, start = parsed
-        if version >= FLEXIBLE_SINCE:
+        if prepared.is_flexible:
             size = frame[start]
             start += 1
             if size > 127:
@@ -177,33 +214,32 @@ class PreparedProduces:
             start += 4
             if start + size != end:
                 return False
-        if size <= 0:
-            return False
-        records = frame[start : start + size]
+        partition = prepared.partition
+        records: Buffer = frame[start : start + size]
         # The shared buffer is used again for the next read; a large frame's own is not. A time
         # stamped into it would be taken for the client's, if the reference came to look at it.
-        if frame.obj is self._shared or prepared.partition.policy.is_append_time:
-            records = bytearray(records)  # type: ignore[assignment]
-        if prepared.acks == ACKS_ALL and prepared.partition.is_synced_before_reply:
-            timed = TimedAppend(prepared, connection, correlation_id)
-            return self._append(timed, records, version) and timed.wait(self._broker)
-        return self._append(PreparedAppend(prepared, connection, correlation_id), records, version)
-
-    def _append(self, appending: PreparedAppend, data: Buffer, version: int) -> bool:
-        broker, partition = self._broker, appending.prepared.partition
+        if frame.obj is self._shared or partition.policy.is_append_time:
+            records = bytearray(records)
+        if partition.is_synced_before_reply and prepared.acks == ACKS_ALL:
+            appending: PreparedAppend = TimedAppend(prepared, connection, correlation_id)
+        else:
+            appending = PreparedAppend(prepared, connection, correlation_id)
+        broker = self._broker
         try:
             if broker.directories.is_any_full:
                 broker.partitions.check_writable(partition)
-            batch = admit(data, partition.policy, broker.env.clock.wall(), version)
+            batch = admit(records, partition.policy, broker.env.clock.wall(), prepared.version)
             appending.base_offset, appending.append_time = partition.append(batch, appending)
         except Refusal:
             return False  # The reference meets the same refusal and knows all of its words.
-        broker.metrics.bytes_in += batch.size
-        appending.connection.expect(appending)
+        broker.metrics.bytes_in += size
+        connection.expect(appending)
+        if type(appending) is TimedAppend:
+            appending.wait(broker)
         return True
 
     def _prepare(
-        self, frame: memoryview, position: int, end: int, version: int
+        self, frame: memoryview, start: int, position: int, end: int, version: int
     ) -> tuple[Prepared, int] | None:
         """Read a request's beginning; None if it is not of the kind served here."""
         if not 3 <= version <= TOPIC_IDS_SINCE:
@@ -212,12 +248,11 @@ class PreparedProduces:
         beginning = read(frame, position, end, version)
         if beginning is None:
             return None
-        acks, timeout_ms, topic, index, start = beginning
-        self._length = start - position
-        key = version, bytes(frame[position:start])
+        acks, timeout_ms, topic, index, records_start = beginning
+        key = bytes(frame[start + 8 : records_start])
         known = self._by_prefix.get(key)
-        if known is not None:
-            return known, start
+        if known is not None and known.version == version:
+            return known, records_start
         if acks not in (-1, 0, 1):
             return None
         name, topic_id = "", topic
@@ -232,7 +267,7 @@ class PreparedProduces:
         if len(self._by_prefix) >= PREPARED_MAX:
             self._by_prefix.clear()
         self._by_prefix[key] = prepared
-        return prepared, start
+        return prepared, records_start
 
 
 Beginning = tuple[int, int, bytes, int, int]

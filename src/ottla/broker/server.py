@@ -10,6 +10,7 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any
 
+from ottla.broker.connection import Serve
 from ottla.broker.connections import Connections
 from ottla.broker.dispatch import CONTROLLER_SERVED, SERVED, Dispatcher
 from ottla.broker.faults import Faults
@@ -135,14 +136,17 @@ class Broker:
         for endpoint in self.settings.listeners:
             is_controller = endpoint.name in self.settings.controller_listener_names
             served = CONTROLLER_SERVED if is_controller else SERVED
-            self.dispatchers[endpoint.name] = Dispatcher(self, served)
-            accept = partial(self._accept, endpoint.name)
+            dispatcher = self.dispatchers[endpoint.name] = Dispatcher(self, served)
+            serve: Serve = dispatcher.serve
+            if not is_controller:
+                serve = self.prepared_produces.before(serve)
+            accept = partial(self._accept, endpoint.name, serve)
             listening = await self.env.network.listen(endpoint.host, endpoint.port, accept, options)
             self._listening.append(listening)
             self.addresses[endpoint.name] = listening.address
 
-    def _accept(self, listener: str, channel: Channel) -> Peer:
-        return self.connections.accept(channel, listener, self.dispatchers[listener].serve)
+    def _accept(self, listener: str, serve: Serve, channel: Channel) -> Peer:
+        return self.connections.accept(channel, listener, serve)
 
     def _before_sending(self) -> None:
         self.partitions.flush()

@@ -23,6 +23,8 @@ def read_uvarint(buffer: Buffer, position: int) -> tuple[int, int]:
 
 def finish_uvarint(buffer: Buffer, position: int, first: int) -> tuple[int, int]:
     """The number whose first byte, already read, said that there are more."""
+    if position < len(buffer) and buffer[position] < 128:
+        return first & 127 | buffer[position] << 7, position + 1  # Two bytes, as mostly.
     value, shift = first & 127, 7
     end = min(len(buffer), position + UVARINT_BYTES_MAX - 1)
     while position < end:
