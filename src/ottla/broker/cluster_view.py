@@ -3,14 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from ottla.metadata.cluster import (
-    LOST_DIRECTORY,
-    MIGRATING_DIRECTORY,
-    UNASSIGNED_DIRECTORY,
-    Broker,
-    Endpoint,
-    Partition,
-)
+from ottla.metadata.cluster import Broker, Endpoint, Partition
 from ottla.metadata.image import ClusterImage
 from ottla.model.types import NodeId
 
@@ -37,12 +30,5 @@ def offline_replicas(image: ClusterImage, partition: Partition, listener: str) -
     return [
         node
         for node in partition.replicas
-        if not is_alive(image, node, listener) or _is_disk_lost(image.brokers[node], partition)
+        if not is_alive(image, node, listener) or not image.brokers[node].has_disk_of(partition)
     ]
-
-
-def _is_disk_lost(broker: Broker, partition: Partition) -> bool:
-    directory = partition.directory_of(broker.id)
-    if directory in (UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY):
-        return False
-    return directory == LOST_DIRECTORY or directory not in broker.directories

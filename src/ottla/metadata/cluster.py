@@ -92,6 +92,13 @@ class Broker:
         """Whether it may lead partitions and count as in sync."""
         return not self.is_fenced and not self.in_controlled_shutdown
 
+    def has_disk_of(self, partition: Partition) -> bool:
+        """Whether the log directory of its replica is online, as far as anybody has said."""
+        directory = partition.directory_of(self.id)
+        if directory in (UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY):
+            return True
+        return directory in self.directories
+
     @property
     def default_directory(self) -> Uuid:
         """Where a new replica goes as far as the controller can tell: a broker picks among many."""

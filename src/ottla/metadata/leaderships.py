@@ -1,11 +1,13 @@
 """What becomes of partitions when a broker goes, comes back, or comes back without its data."""
 
 from collections.abc import Callable
+from functools import partial
 
 from ottla.metadata.cluster import NO_LEADER, Partition
 from ottla.metadata.decisions import Surroundings, is_active
 from ottla.metadata.elections import Circumstances, change_of
 from ottla.metadata.features import is_elr_enabled
+from ottla.metadata.image import ClusterImage
 from ottla.metadata.topic_configs import effective_config
 from ottla.model.types import NodeId, Uuid
 from ottla.protocol.metadata_records import PartitionChangeRecord
@@ -86,10 +88,22 @@ def _changes(
         unclean = effective_config(around, topic.name, "unclean.leader.election.enable") == "true"
         for index, partition in concerned:
             circumstances = Circumstances(
-                may_lead, min(isr_min, len(partition.replicas)), is_elr, unclean, lost
+                partial(_may_lead_from_its_disk, around.image, partition, may_lead),
+                min(isr_min, len(partition.replicas)),
+                is_elr,
+                unclean,
+                lost,
             )
             isr = tuple(node for node in partition.isr if node != without)
             change = change_of(topic.id, index, partition, isr, circumstances)
             if change is not None:
                 changes.append(change)
     return changes
+
+
+def _may_lead_from_its_disk(
+    image: ClusterImage, partition: Partition, may_lead: Callable[[NodeId], bool], node: NodeId
+) -> bool:
+    """A broker that lost the disk of a replica does not lead it, or an empty log would."""
+    broker = image.brokers.get(node)
+    return broker is not None and may_lead(node) and broker.has_disk_of(partition)

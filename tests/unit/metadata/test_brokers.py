@@ -113,6 +113,18 @@ def test_a_lost_disk_takes_its_partitions_and_no_others() -> None:
     assert deciding.image.brokers[ONE].directories == (disks[1],)
 
 
+def test_a_broker_that_comes_back_without_a_disk_does_not_lead_what_was_on_it() -> None:
+    deciding = Deciding()
+    deciding.create("t")
+    (disk,) = deciding.image.topics_by_name["t"].partitions[0].directories
+    deciding.register(1, log_dirs=[b"n" * 16])
+    deciding.heartbeat(1)
+    assert leaders(deciding) == {-1}
+    deciding.register(1, log_dirs=[b"n" * 16, disk])
+    deciding.heartbeat(1)
+    assert leaders(deciding) == {1}
+
+
 def test_a_silent_broker_is_fenced_when_its_session_ends() -> None:
     deciding = Deciding(brokers=2)
     deciding.create("t", 4, 2)

@@ -1,4 +1,5 @@
 from ottla.metadata.cluster import (
+    LOST_DIRECTORY,
     MIGRATING_DIRECTORY,
     UNASSIGNED_DIRECTORY,
     Broker,
@@ -36,3 +37,15 @@ def test_a_partition_knows_where_each_replica_lies() -> None:
 def test_only_kafkas_own_topics_are_internal() -> None:
     assert Topic("__consumer_offsets", DISK, {}).is_internal
     assert not Topic("__mine", DISK, {}).is_internal
+
+
+def test_a_replica_on_a_disk_that_its_broker_lost_is_offline() -> None:
+    def on(directory: bytes) -> bool:
+        partition = Partition(ONE, 0, 0, (ONE,), (ONE,), directories=(directory,))
+        return broker(DISK).has_disk_of(partition)
+
+    assert on(DISK)
+    assert not on(OTHER_DISK)
+    assert not on(LOST_DIRECTORY)
+    assert on(UNASSIGNED_DIRECTORY)  # Nobody has said where it is.
+    assert on(MIGRATING_DIRECTORY)
