@@ -125,6 +125,8 @@ class Partitions:
                 if known is not None:
                     self._forget(known)
                     known.fail_waiting(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+                    # What was staged is refused, so the log takes its offsets back.
+                    known.log.truncate_to(known.log.end_offset)
             elif known is not None:
                 known.lead(state.leader_epoch)
             else:

@@ -39,7 +39,8 @@ def encode_into(message: object, version: int, out: bytearray) -> None:
         encoder(message, out)
     except (struct_error, TypeError, AttributeError) as error:
         del out[start:]
-        raise ValueError(f"{message!r} does not fit version {version}: {error}") from error
+        shown = f"{message!r:.200}"  # Whoever sent a long name must not fill the logs with it.
+        raise ValueError(f"{shown} does not fit version {version}: {error}") from error
     except BaseException:
         del out[start:]
         raise

@@ -47,7 +47,7 @@ class Pair:
 
     def __init__(self, worlds: tuple[World, World], **topic: object) -> None:
         self.worlds = worlds
-        fast, reference = worlds
+        fast, _ = worlds
         fast.topic("warm")
         write_once(fast)
         for world in worlds:
