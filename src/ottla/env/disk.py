@@ -4,6 +4,7 @@ Everything blocks. `ottla.simulation.disk` has the same operations with faults a
 differs between Linux and macOS (fdatasync, the boot id) is decided here and nowhere else.
 """
 
+import errno
 import fcntl
 import os
 import sys
@@ -56,6 +57,9 @@ class Disk(Protocol):
     def remove(self, path: str) -> None: ...
     def remove_directory(self, path: str) -> None: ...
     def sync_directory(self, path: str) -> None: ...
+    def sync_filesystem(self, path: str) -> bool:
+        """Sync all that lies on the disk of `path`; False where the system cannot."""
+
     def free_bytes(self, path: str) -> int: ...
     def total_bytes(self, path: str) -> int: ...
     def boot_id(self) -> str:
@@ -159,8 +163,15 @@ class RealDisk:
         return RealFile(path, os.open(path, flags | os.O_CREAT if create else flags, 0o644))
 
     def read(self, path: str) -> bytes:
-        with open(path, "rb") as file:
-            return file.read()
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)  # Half the time of `open`.
+        try:
+            size = os.fstat(descriptor).st_size
+            parts = []
+            while data := os.read(descriptor, size + 1):
+                parts.append(data)
+            return b"".join(parts)
+        finally:
+            os.close(descriptor)
 
     def exists(self, path: str) -> bool:
         return os.path.exists(path)
@@ -195,6 +206,23 @@ class RealDisk:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+    def sync_filesystem(self, path: str) -> bool:
+        if sys.platform != "linux":
+            return False
+        import ctypes  # Only here, and only when much is to be synced.
+
+        libc = ctypes.CDLL(None, use_errno=True)
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            if libc.syncfs(descriptor) == 0:
+                return True
+            error = ctypes.get_errno()
+        finally:
+            os.close(descriptor)
+        if error == errno.ENOSYS:
+            return False
+        raise OSError(error, os.strerror(error), path)
 
     def free_bytes(self, path: str) -> int:
         status = os.statvfs(path)

@@ -228,6 +228,12 @@ class SimulatedDisk:
             raise Crashed
         directory.sync()
 
+    def sync_filesystem(self, path: str) -> bool:
+        if self.step("sync_filesystem", path):
+            raise Crashed
+        self._root.sync_all()
+        return True
+
     def free_bytes(self, path: str) -> int:
         self._directory(path)
         return max(0, self.capacity_bytes - self.used_bytes)

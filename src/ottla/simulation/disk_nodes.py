@@ -91,6 +91,15 @@ class Directory:
             _name(self._durable, *change)
         self._pending.clear()
 
+    def sync_all(self) -> None:
+        """This directory and everything below it."""
+        self.sync()
+        for node in self.entries.values():
+            if isinstance(node, Directory):
+                node.sync_all()
+            else:
+                node.sync()
+
     def lose_power(self, random: Random) -> None:
         pending, self._pending = self._pending, []
         if random.random() < 0.5:

@@ -21,18 +21,26 @@ EpochEntry = tuple[int, Offset]  # A leader epoch, and the first offset that it 
 
 def replace_file(disk: Disk, path: str, content: bytes, *, sync: bool = True) -> None:
     """Put `content` at `path` in one step. Without `sync`, only kill -9 is survived, not power."""
-    temporary = path + _TEMPORARY
-    file = disk.open(temporary, create=True)
+    write_beside(disk, path, content, sync=sync)
+    put_in_place(disk, path)
+    if sync:
+        disk.sync_directory(path.rpartition("/")[0])
+
+
+def write_beside(disk: Disk, path: str, content: bytes, *, sync: bool = False) -> None:
+    file = disk.open(path + _TEMPORARY, create=True)
     try:
-        file.truncate(0)
+        if file.size:
+            file.truncate(0)
         file.append([content])
         if sync:
             file.sync()
     finally:
         file.close()
-    disk.rename(temporary, path)
-    if sync:
-        disk.sync_directory(path.rpartition("/")[0])
+
+
+def put_in_place(disk: Disk, path: str) -> None:
+    disk.rename(path + _TEMPORARY, path)
 
 
 def encode_offsets(offsets: Mapping[TopicPartition, Offset]) -> bytes:

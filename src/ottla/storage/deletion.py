@@ -5,7 +5,7 @@ from typing import Final
 from ottla.env.disk import Disk
 from ottla.model.types import Millis, Offset
 from ottla.storage.files import DELETED, INDEXES, LOG, PRODUCER_SNAPSHOT, file_name
-from ottla.storage.producer_snapshot import list_snapshots
+from ottla.storage.producer_snapshot import snapshots_in
 from ottla.storage.segment import Segment
 
 # The log goes first: indexes without a log are swept up when the directory is next opened.
@@ -47,7 +47,7 @@ class Deletion:
         """How many there were: the caller syncs the directory, lest they come back."""
         snapshots = [
             snapshot
-            for snapshot in list_snapshots(self._disk, self._directory)
+            for snapshot in snapshots_in(self._disk.list(self._directory))
             if snapshot > offset
         ]
         for snapshot in snapshots:

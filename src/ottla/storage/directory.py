@@ -29,7 +29,7 @@ from ottla.storage.identity import DirectoryRefused as DirectoryRefused
 from ottla.storage.log import Log
 from ottla.storage.open_files import OpenFiles
 from ottla.storage.recovery import Progress
-from ottla.storage.syncing import DirectoryToSync, PathToSync
+from ottla.storage.syncing import DirectoryToSync, PathToSync, sync_together
 
 CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
 BOOT_ID: Final = "ottla.boot-id"  # Ours: whether the machine restarted since the last start.
@@ -293,8 +293,10 @@ class LogDirectory:
     ) -> None:
         """Close every log, checkpoint, and say that the stop was clean."""
         if self.failure is None:
+            work = [each for log in self.logs.values() for each in log.finish()]
+            sync_together(self.disk, self.path, work)
             for log in self.logs.values():
-                log.close()
+                log.finished()
             self.checkpoint(high_watermarks)
             path = f"{self.path}/{CLEAN_SHUTDOWN}"
             replace_file(self.disk, path, encode_clean_shutdown(broker_epoch))

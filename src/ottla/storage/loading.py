@@ -28,7 +28,7 @@ from ottla.storage.files import (
     parse_file_name,
 )
 from ottla.storage.open_files import OpenFiles
-from ottla.storage.producer_snapshot import list_snapshots, read_newest_snapshot
+from ottla.storage.producer_snapshot import read_newest_snapshot, snapshots_in
 from ottla.storage.producer_state import Producers
 from ottla.storage.recovery import Progress, recover
 from ottla.storage.segment import Segment, scan
@@ -43,6 +43,7 @@ class Loaded:
     producers: Producers
     recovered: list[Segment] = field(default_factory=list)  # Their indexes are not synced yet.
     was_cut: bool = False
+    is_new: bool = False  # It has one segment, made just now.
 
 
 class Loader:
@@ -51,10 +52,8 @@ class Loader:
         open_files: OpenFiles,
         directory: str,
         config: LogConfig,
-        *,
-        recovery_point: Offset,
-        log_start_offset: Offset,
         now: WallTime,
+        *,
         power_lost: bool,
         progress: Progress | None,
     ) -> None:
@@ -62,20 +61,25 @@ class Loader:
         self._disk: Disk = open_files.disk
         self._directory = directory
         self._config = config
-        self._recovery_point = recovery_point
-        self._log_start_offset = log_start_offset
+        self._recovery_point: Offset = 0
+        self._log_start_offset: Offset = 0
         self._now = now
         self._power_lost = power_lost
         self._progress = progress
+        self._names = set(open_files.disk.list(directory))  # Asked once: a start opens many logs.
         self._is_changed = False  # Names were removed: the directory has to be synced.
 
-    def load(self, *, clean: bool) -> Loaded:
+    def load(
+        self, *, clean: bool, recovery_point: Offset = 0, log_start_offset: Offset = 0
+    ) -> Loaded:
+        self._recovery_point = recovery_point
+        self._log_start_offset = log_start_offset
         self._finish_interrupted_work()
         segments = self._list_segments()
         loaded = Loaded(segments, self._read_epochs(), Producers())
         if clean:
             self._open_end(loaded)
-            self._load_producers(loaded, may_scan=bool(self._snapshots()))
+            self._load_producers(loaded)
         else:
             self._recover(loaded)
         self._drop_all_if_before_start(loaded)
@@ -92,7 +96,9 @@ class Loader:
 
     def _finish_interrupted_work(self) -> None:
         """Remove what was being deleted or compacted; put finished compactions in place."""
-        names = [(name, parse_file_name(name)) for name in self._disk.list(self._directory)]
+        if not any(name.endswith((DELETED, CLEANED, SWAP)) for name in self._names):
+            return
+        names = [(name, parse_file_name(name)) for name in sorted(self._names)]
         marked = [(name, parsed) for name, parsed in names if parsed is not None and parsed[2]]
         cleaned = [parsed[0] for _, parsed in marked if parsed[2] == CLEANED]
         swaps: list[tuple[str, Offset, str]] = []
@@ -108,6 +114,8 @@ class Loader:
             )
         for name, _, _ in swaps:
             self._disk.rename(self._path(name), self._path(name.removesuffix(SWAP)))
+            self._names.discard(name)
+            self._names.add(name.removesuffix(SWAP))
             self._is_changed = True
 
     def _end_of(self, name: str) -> Offset:
@@ -118,13 +126,13 @@ class Loader:
         return end
 
     def _remove_replaced(self, start: Offset, end: Offset) -> None:
-        for name in self._disk.list(self._directory):
+        for name in sorted(self._names):
             parsed = parse_file_name(name)
             if parsed is not None and not parsed[2] and start <= parsed[0] < end:
                 self._remove(name)
 
     def _list_segments(self) -> list[Segment]:
-        parsed = [parse_file_name(name) for name in self._disk.list(self._directory)]
+        parsed = [parse_file_name(name) for name in self._names]
         present = {(entry[0], entry[1]) for entry in parsed if entry is not None and not entry[2]}
         bases = sorted(offset for offset, kind in present if kind == LOG)
         for offset, kind in sorted(present):
@@ -146,15 +154,15 @@ class Loader:
         )
 
     def _read_epochs(self) -> LeaderEpochs:
-        path = self._path(LEADER_EPOCHS)
-        if not self._disk.exists(path):
+        if LEADER_EPOCHS not in self._names:
             return LeaderEpochs()
+        path = self._path(LEADER_EPOCHS)
         return LeaderEpochs(decode_epochs(path, self._disk.read(path)))
 
     def _open_end(self, loaded: Loaded) -> None:
         """After a clean stop: the last segment's own index leads to its end."""
         if not loaded.segments:
-            loaded.segments.append(self._create(self._log_start_offset))
+            self._begin(loaded)
             return
         last = loaded.segments[-1]
         file = self._disk.open(last.log_path)
@@ -200,14 +208,15 @@ class Loader:
         for segment in loaded.recovered[:-1]:
             segment.write_indexes()
             segment.seal()
-        if not kept:
-            kept.append(self._create(self._log_start_offset))
         loaded.segments = kept
-        end_offset = kept[-1].next_offset
+        if not kept:
+            self._begin(loaded)
+        last = loaded.segments[-1]
+        end_offset = last.next_offset
         if end_offset < self._recovery_point and end_offset >= self._log_start_offset:
             raise Damaged(
-                kept[-1].log_path,
-                kept[-1].size,
+                last.log_path,
+                last.size,
                 f"the log ends at offset {end_offset}, though all below {self._recovery_point} "
                 "was synced",
             )
@@ -232,20 +241,23 @@ class Loader:
                 f"it follows a hole, though all below {self._recovery_point} was synced",
             )
 
-    def _load_producers(self, loaded: Loaded, *, may_scan: bool) -> None:
+    def _load_producers(self, loaded: Loaded) -> None:
         """Without any snapshot, a cleanly closed log is taken to have no producers, as in Kafka."""
         end_offset = loaded.segments[-1].next_offset
-        if may_scan:
+        if snapshots_in(self._names):
             self._replay_producers(loaded, loaded.segments, end_offset)
 
     def _replay_producers(self, loaded: Loaded, segments: list[Segment], end: Offset) -> None:
         """The newest snapshot at or below `end`, and the batches from there up to `end`."""
         producers = loaded.producers
-        snapshot = read_newest_snapshot(self._disk, self._directory, end)
+        usable = [offset for offset in snapshots_in(self._names) if offset <= end]
+        snapshot = read_newest_snapshot(self._disk, self._directory, usable)
         start = self._log_start_offset
         if snapshot is not None:
             start = snapshot[0]
             producers.load(snapshot[1], start)
+        broken = [offset for offset in usable if snapshot is None or offset > snapshot[0]]
+        self._names -= {file_name(offset, PRODUCER_SNAPSHOT) for offset in broken}
         for segment in segments:
             if segment.next_offset <= start or segment.base_offset >= end:
                 continue
@@ -259,38 +271,37 @@ class Loader:
             self._remove_segment(segment)
         loaded.epochs.clear()
         loaded.producers.load({}, self._log_start_offset)
-        loaded.segments = [self._create(self._log_start_offset)]
         loaded.recovered = []
+        self._begin(loaded)
 
     def _drop_stray_snapshots(self, loaded: Loaded) -> None:
         """Keep those at the start of a segment and the newest; none past the end of the log."""
         bases = {segment.base_offset for segment in loaded.segments}
         end_offset = loaded.segments[-1].next_offset
-        snapshots = self._snapshots()
+        snapshots = snapshots_in(self._names)
         valid = [offset for offset in snapshots if offset <= end_offset]
         for offset in snapshots:
             if offset not in valid or (offset not in bases and offset != valid[-1]):
                 self._remove(file_name(offset, PRODUCER_SNAPSHOT))
 
-    def _snapshots(self) -> list[Offset]:
-        return list_snapshots(self._disk, self._directory)
-
-    def _create(self, base_offset: Offset) -> Segment:
-        segment = self._segment(base_offset)
+    def _begin(self, loaded: Loaded) -> None:
+        """An empty segment where the log starts. Whoever syncs its first record syncs its name."""
+        segment = self._segment(self._log_start_offset)
         segment.activate(self._disk.open(segment.log_path, create=True))
         segment.reset()
-        self._is_changed = True
-        return segment
+        loaded.segments = [segment]
+        loaded.is_new = True
 
     def _remove_segment(self, segment: Segment) -> None:
         segment.forget()
         for kind in (*INDEXES, LOG):
-            if self._disk.exists(segment.path(kind)):
-                self._disk.remove(segment.path(kind))
-                self._is_changed = True
+            name = file_name(segment.base_offset, kind)
+            if name in self._names:
+                self._remove(name)
 
     def _remove(self, name: str) -> None:
         self._disk.remove(self._path(name))
+        self._names.discard(name)
         self._is_changed = True
 
     def _path(self, name: str) -> str:

@@ -21,7 +21,11 @@ from ottla.storage.files import LEADER_EPOCHS
 from ottla.storage.index import TimestampedOffset
 from ottla.storage.loading import Loaded, Loader, replay
 from ottla.storage.open_files import OpenFiles
-from ottla.storage.producer_snapshot import read_newest_snapshot, write_snapshot
+from ottla.storage.producer_snapshot import (
+    read_newest_snapshot,
+    snapshots_in,
+    write_snapshot,
+)
 from ottla.storage.producer_state import Completed, Producers
 from ottla.storage.recovery import Progress, complete_transaction
 from ottla.storage.retention import deletable
@@ -57,6 +61,8 @@ class Log:
         self._completed: list[Completed] = []
         self._is_closed_cleanly = False  # Nothing to do at close: the files say it all already.
         self._segments.sync_recovered(loaded.recovered)
+        if loaded.is_new:
+            self._segments.sync_directory_later()
 
     @classmethod
     def open(
@@ -80,17 +86,11 @@ class Log:
         in any order, and a hole past the recovery point is no damage.
         """
         files = open_files if open_files is not None else OpenFiles(disk)
-        loader = Loader(
-            files,
-            directory,
-            config,
-            recovery_point=recovery_point,
-            log_start_offset=log_start_offset,
-            now=now,
-            power_lost=power_lost,
-            progress=progress,
+        loader = Loader(files, directory, config, now, power_lost=power_lost, progress=progress)
+        loaded = loader.load(
+            clean=clean, recovery_point=recovery_point, log_start_offset=log_start_offset
         )
-        log = cls(files, directory, topic_partition, config, loader.load(clean=clean))
+        log = cls(files, directory, topic_partition, config, loaded)
         log.log_start_offset = max(log.log_start_offset, log_start_offset)
         if not clean:
             log.recovery_point = min(recovery_point, log.end_offset)
@@ -195,16 +195,7 @@ class Log:
         segment = self._segments.active
         if offset >= segment.base_offset:
             return segment.read(offset, bytes_max, end_offset, at_least_one)
-        for segment in self.segments[self._segments.index_of(offset) :]:
-            if segment.base_offset >= end_offset:
-                return None
-            found = segment.read(offset, bytes_max, end_offset, at_least_one)
-            if found is not None:
-                return found
-            if segment.find(offset) is not None:
-                return None  # There is a batch, but it does not fit or may not be seen yet.
-            # Compaction left this segment without any batch as late as `offset`.
-        return None
+        return self._segments.read(offset, bytes_max, end_offset, at_least_one)
 
     def find_by_timestamp(self, timestamp: int) -> TimestampedOffset | None:
         return lookup.find_by_timestamp(self.segments, timestamp, start=self.log_start_offset)
@@ -327,11 +318,19 @@ class Log:
 
     def close(self) -> None:
         """Write indexes and producers, sync all: a clean open then scans nothing."""
+        sync_all(self.finish())
+        self.finished()
+
+    def finish(self) -> list[Syncable]:
+        """The first half of `close`: what to sync, before `finished` ends it."""
         assert not self._staged, "what is staged is flushed or refused before"
         if not self._is_closed_cleanly:
             self._segments.write_active_indexes()
             self._snapshot_producers(self.end_offset, self.producers.noted)
-        self.sync()
+        return self.unsynced_files()
+
+    def finished(self) -> None:
+        self.synced_to(self.end_offset)
         self._is_closed_cleanly = True
         self.abandon()
 
@@ -392,7 +391,8 @@ class Log:
         self._is_closed_cleanly = False
 
     def _reload_producers(self) -> None:
-        snapshot = read_newest_snapshot(self._disk, self.directory, self.end_offset)
+        snapshots = snapshots_in(self._disk.list(self.directory))  # None is past the end now.
+        snapshot = read_newest_snapshot(self._disk, self.directory, snapshots)
         start, producers = snapshot if snapshot is not None else (self.log_start_offset, {})
         self.producers.load(producers, start)
         for segment in self.segments[self._segments.index_of(start) :]:

@@ -4,6 +4,7 @@ One is taken where a segment begins and one at a clean end, so that opening a lo
 the batches since the last. A snapshot that does not check is dropped and an older one is used.
 """
 
+from collections.abc import Iterable, Sequence
 from struct import Struct
 from typing import Final
 
@@ -64,12 +65,10 @@ def decode_snapshot(data: bytes) -> dict[int, Producer]:
     return producers
 
 
-def list_snapshots(disk: Disk, directory: str) -> list[Offset]:
-    """The offsets of all snapshots, in order."""
-    names = [parse_file_name(name) for name in disk.list(directory)]
-    return sorted(
-        name[0] for name in names if name is not None and name[1:] == (PRODUCER_SNAPSHOT, "")
-    )
+def snapshots_in(names: Iterable[str]) -> list[Offset]:
+    """The offsets of all snapshots among the names of a directory, in order."""
+    parsed = [parse_file_name(name) for name in names if name.endswith(PRODUCER_SNAPSHOT)]
+    return sorted(name[0] for name in parsed if name is not None)
 
 
 def write_snapshot(
@@ -79,7 +78,8 @@ def write_snapshot(
     path = f"{directory}/{file_name(offset, PRODUCER_SNAPSHOT)}"
     file = disk.open(path, create=True)
     try:
-        file.truncate(0)
+        if file.size:
+            file.truncate(0)
         file.append([encode_snapshot(producers)])
     finally:
         file.close()
@@ -87,12 +87,10 @@ def write_snapshot(
 
 
 def read_newest_snapshot(
-    disk: Disk, directory: str, offset_max: Offset
+    disk: Disk, directory: str, offsets: Sequence[Offset]
 ) -> tuple[Offset, dict[int, Producer]] | None:
-    """The newest whole snapshot at or below `offset_max`; broken ones on the way are removed."""
-    for offset in reversed(list_snapshots(disk, directory)):
-        if offset > offset_max:
-            continue
+    """The newest of these snapshots that is whole; broken ones on the way are removed."""
+    for offset in reversed(offsets):
         path = f"{directory}/{file_name(offset, PRODUCER_SNAPSHOT)}"
         try:
             return offset, decode_snapshot(disk.read(path))

@@ -309,7 +309,8 @@ class Segment:
         path = self.path(suffix)
         file = self._open_files.disk.open(path, create=True)
         try:
-            file.truncate(0)
+            if file.size:
+                file.truncate(0)
             if content:
                 file.append([content])
         finally:
@@ -362,7 +363,11 @@ def scan(file: File, position: int, end: int) -> Iterator[tuple[int, Batch]]:
     while position < end:
         at = position - chunk_start
         if at + HEADER_BYTES > len(chunk):
-            chunk, chunk_start, at = file.read(position, SCAN_BYTES), position, 0
+            chunk, chunk_start, at = (
+                file.read(position, min(SCAN_BYTES, end - position)),
+                position,
+                0,
+            )
             if len(chunk) < HEADER_BYTES:
                 return
         _, length, magic, delta = _WALK.unpack_from(chunk, at)

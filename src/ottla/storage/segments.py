@@ -6,6 +6,7 @@ Whole segments come and go here; which offsets and producers that means is `Log`
 from bisect import bisect_right
 
 from ottla.env.disk import Disk
+from ottla.env.files import FileRange
 from ottla.model.types import Millis, Offset
 from ottla.storage.config import LogConfig
 from ottla.storage.deletion import Deletion
@@ -36,6 +37,21 @@ class Segments:
 
     def holding(self, offset: Offset) -> Segment:
         return self.all[self.index_of(offset)]
+
+    def read(
+        self, offset: Offset, bytes_max: int, end_offset: Offset, at_least_one: bool
+    ) -> FileRange | None:
+        """As `Log.read`, wherever `offset` is."""
+        for segment in self.all[self.index_of(offset) :]:
+            if segment.base_offset >= end_offset:
+                return None
+            found = segment.read(offset, bytes_max, end_offset, at_least_one)
+            if found is not None:
+                return found
+            if segment.find(offset) is not None:
+                return None  # There is a batch, but it does not fit or may not be seen yet.
+            # Compaction left this segment without any batch as late as `offset`.
+        return None
 
     def aborted_transactions(self, start: Offset, end: Offset) -> list[AbortedTransaction]:
         found: list[AbortedTransaction] = []

@@ -126,6 +126,13 @@ def test_directories_and_names(tmp_path: Path) -> None:
     assert DISK.free_bytes(root) > 0
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has syncfs")
+def test_a_whole_disk_can_be_synced(tmp_path: Path) -> None:
+    assert DISK.sync_filesystem(str(tmp_path))
+    with pytest.raises(FileNotFoundError):
+        DISK.sync_filesystem(str(tmp_path / "none"))
+
+
 def test_a_missing_file_is_not_created_by_accident(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         DISK.open(str(tmp_path / "f"))

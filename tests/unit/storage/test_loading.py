@@ -4,7 +4,7 @@ from ottla.model.errors import Damaged
 from ottla.simulation.disk import SimulatedDisk
 from ottla.storage.files import file_name
 from ottla.storage.log import Log
-from ottla.storage.producer_snapshot import list_snapshots
+from ottla.storage.producer_snapshot import snapshots_in
 from tests.unit.storage.making import (
     DIRECTORY,
     SMALL,
@@ -115,13 +115,13 @@ def test_a_hole_between_segments_after_a_power_cut_ends_the_log() -> None:
 
 def test_snapshots_are_kept_for_segments_and_for_the_end() -> None:
     disk, log = closed()
-    assert list_snapshots(disk, DIRECTORY) == [*bases(log)[1:], 20]
+    assert snapshots_in(disk.list(DIRECTORY)) == [*bases(log)[1:], 20]
     stray = disk.open(f"{DIRECTORY}/{file_name(1, '.snapshot')}", create=True)
     stray.append([disk.read(f"{DIRECTORY}/{file_name(20, '.snapshot')}")])
     ahead = disk.open(f"{DIRECTORY}/{file_name(25, '.snapshot')}", create=True)
     ahead.append([disk.read(f"{DIRECTORY}/{file_name(20, '.snapshot')}")])
     open_log(disk, clean=False)
-    assert list_snapshots(disk, DIRECTORY) == [*bases(log)[1:], 20]
+    assert snapshots_in(disk.list(DIRECTORY)) == [*bases(log)[1:], 20]
 
 
 def test_without_its_last_snapshot_producers_are_replayed() -> None:
@@ -138,7 +138,7 @@ def test_a_broken_snapshot_is_not_believed() -> None:
 
 def test_without_any_snapshot_a_clean_log_has_no_producers() -> None:
     disk, _ = closed()
-    for offset in list_snapshots(disk, DIRECTORY):
+    for offset in snapshots_in(disk.list(DIRECTORY)):
         disk.remove(f"{DIRECTORY}/{file_name(offset, '.snapshot')}")
     assert open_log(disk).producers.by_id == {}
 

@@ -6,8 +6,8 @@ from ottla.storage.producer_snapshot import (
     BadSnapshot,
     decode_snapshot,
     encode_snapshot,
-    list_snapshots,
     read_newest_snapshot,
+    snapshots_in,
     write_snapshot,
 )
 from ottla.storage.producer_state import Appended, Producer
@@ -81,6 +81,7 @@ def test_the_newest_whole_one_is_read_and_broken_ones_go() -> None:
     for offset in (10, 20, 30):
         write_snapshot(disk, DIRECTORY, offset, {offset: ONE})
     disk.flip_bit(f"{DIRECTORY}/{20:020d}.snapshot", 15)
-    assert read_newest_snapshot(disk, DIRECTORY, 29) == (10, {10: ONE})
-    assert list_snapshots(disk, DIRECTORY) == [10, 30]
-    assert read_newest_snapshot(disk, DIRECTORY, 9) is None
+    assert snapshots_in(disk.list(DIRECTORY)) == [10, 20, 30]
+    assert read_newest_snapshot(disk, DIRECTORY, [10, 20]) == (10, {10: ONE})
+    assert snapshots_in(disk.list(DIRECTORY)) == [10, 30]
+    assert read_newest_snapshot(disk, DIRECTORY, []) is None
