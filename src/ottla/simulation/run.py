@@ -94,8 +94,7 @@ class World:
         self._trace = trace
 
     async def run(self, errors: list[BaseException]) -> None:
-        await self.machine.wait_serving()
-        await self.workload.create_topics()
+        await self._prepare()
         async with asyncio.TaskGroup() as group:
             watching = group.create_task(self._watch(errors))
             try:
@@ -107,6 +106,14 @@ class World:
         await self.machine.wait_serving()
         await self._audit()
         _raise_first(errors)
+
+    async def _prepare(self) -> None:
+        try:
+            async with asyncio.timeout(HEAL_SECONDS_MAX):
+                await self.machine.wait_serving()
+                await self.workload.create_topics()
+        except TimeoutError:
+            raise Violation("no topics can be made in the beginning") from None
 
     async def _work(self) -> None:
         """All clients under faults; then heal, and wait for all to end."""
