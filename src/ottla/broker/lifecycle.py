@@ -106,4 +106,5 @@ class Lifecycle:
                 PLAINTEXT,
             )
             for endpoint in broker.settings.advertised_listeners
+            if endpoint.name not in broker.settings.controller_listener_names
         ]
