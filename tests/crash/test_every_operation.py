@@ -4,6 +4,8 @@ After a kill everything flushed must be there; after a power cut everything sync
 beyond that must be a prefix of what was written, and producers must go on where it ends.
 """
 
+import errno
+
 import pytest
 
 from ottla.simulation.disk import Crashed
@@ -83,4 +85,19 @@ def test_a_crash_while_recovering_from_a_crash_is_recovered_from(part: int) -> N
                     world.disk.kill()
         world.disk.kill()
         world.check(power_lost=True)
+        go_on(world)
+
+
+@pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC])
+@pytest.mark.parametrize("part", range(8))
+def test_an_operation_that_fails_leaves_what_was_flushed_and_nothing_else(
+    part: int, code: int
+) -> None:
+    for operation in range(1 + part, OPERATIONS + 1, 8):
+        world = World(operation)
+        world.disk.fail_at = (operation, code)
+        with pytest.raises(OSError, match="simulated"):
+            world.run()
+        world.disk.kill()
+        world.check(power_lost=False)
         go_on(world)

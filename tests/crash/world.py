@@ -82,7 +82,12 @@ class World:
             life.values.append((offset, value))
             life.staged_end = log.staged_end
             self._next_sequence[key] = sequence + 2
-        log.flush(WallTime(self.now))
+        try:
+            log.flush(WallTime(self.now))
+        except OSError:
+            life.values = [entry for entry in life.values if entry[0] < life.flushed_end]
+            life.staged_end = life.flushed_end
+            raise
         life.flushed_end = log.end_offset
         self.now += 1
 

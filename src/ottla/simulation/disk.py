@@ -34,14 +34,24 @@ class SimulatedFile:
     def append(self, buffers: Sequence[Buffer]) -> None:
         data = b"".join(buffers)
         room = self._disk.room_for(data)
-        if self._disk.step("append", self.path, self._generation):
-            # Killed inside the call: some first part of it reached the page cache.
-            self._inode.write(data[: self._disk.random.randint(0, min(len(data), room))])
+        try:
+            crashes = self._disk.step("append", self.path, self._generation)
+        except OSError:
+            self._write_part(data[:room])
+            raise
+        if crashes:
+            self._write_part(data[:room])
             raise Crashed
         self._inode.write(data[:room])
         self._disk.used_bytes += min(len(data), room)
         if room < len(data):
             raise OSError(errno.ENOSPC, "no space left on the simulated disk", self.path)
+
+    def _write_part(self, data: bytes) -> None:
+        """Killed or failed inside the call: some first part of it reached the page cache."""
+        written = self._disk.random.randint(0, len(data))
+        self._inode.write(data[:written])
+        self._disk.used_bytes += written
 
     def read(self, position: int, size: int) -> bytes:
         self._disk.check_alive(self._generation)
@@ -91,6 +101,7 @@ class SimulatedDisk:
         self.now_ms = 0  # What a file's modification time is read from.
         self.operations = 0  # Counts what changes or syncs something.
         self.crash_at: int | None = None  # The number of the operation that kills the process.
+        self.fail_at: tuple[int, int] | None = None  # That of one which fails, and with what.
         self.generation = 0  # Files of an earlier life are dead.
         self.locked: set[str] = set()
         self._root = Directory()
@@ -126,6 +137,8 @@ class SimulatedDisk:
         self.check_alive(generation)
         self.fail_if_told(operation, path)
         self.operations += 1
+        if self.fail_at is not None and self.operations == self.fail_at[0]:
+            raise OSError(self.fail_at[1], f"simulated failure of {operation}", path)
         if self.crash_at is not None and self.operations >= self.crash_at:
             self._is_down = True
             return True

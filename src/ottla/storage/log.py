@@ -60,9 +60,8 @@ class Log:
         self._staged_bytes = 0
         self._completed: list[Completed] = []
         self._is_closed_cleanly = False  # Nothing to do at close: the files say it all already.
-        self._segments.sync_recovered(loaded.recovered)
-        if loaded.is_new:
-            self._segments.sync_directory_later()
+        self._syncing_end: Offset = 0  # What the sync under way can vouch for.
+        self._segments.sync_loaded(loaded.recovered, is_new=loaded.is_new)
 
     @classmethod
     def open(
@@ -227,6 +226,7 @@ class Log:
             path = f"{self.directory}/{LEADER_EPOCHS}"
             work.append(EpochsToWrite(self._disk, path, self.epochs.entries()))
             self.epochs.is_dirty = False
+        self._syncing_end = self.end_offset
         file = self._segments.active.file
         if self.recovery_point < self.end_offset and file is not None:
             work.append(file)
@@ -239,14 +239,11 @@ class Log:
     @property
     def is_unsynced(self) -> bool:
         """Whether a power cut now would take something from this log."""
-        return (
-            self.recovery_point < self.end_offset
-            or self.epochs.is_dirty
-            or bool(self._segments.unsynced)
-        )
+        is_behind = self.recovery_point < self.end_offset or self.epochs.is_dirty
+        return is_behind or bool(self._segments.unsynced)
 
     def synced_to(self, offset: Offset) -> None:
-        self.recovery_point = max(self.recovery_point, min(offset, self.end_offset))
+        self.recovery_point = max(self.recovery_point, min(offset, self._syncing_end))
 
     def sync(self) -> None:
         """The same at once, where the caller may block."""
@@ -387,6 +384,7 @@ class Log:
         self.end_offset = self.staged_end = self._segments.active.next_offset = offset
         self.log_start_offset = min(self.log_start_offset, offset)
         self.recovery_point = min(self.recovery_point, offset)
+        self._syncing_end = min(self._syncing_end, offset)
         self.epochs.truncate_from_end(offset)
         self._is_closed_cleanly = False
 

@@ -60,12 +60,12 @@ class Segments:
                 break
         return found
 
-    def sync_recovered(self, segments: list[Segment]) -> None:
-        """A recovery rewrote their indexes, and perhaps read what never reached the disk."""
-        for segment in segments:
+    def sync_loaded(self, recovered: list[Segment], *, is_new: bool) -> None:
+        """A recovery rewrote indexes, and perhaps read what never reached the disk."""
+        for segment in recovered:
             for path in (segment.log_path, *map(segment.path, INDEXES)):
-                self.unsynced.append(PathToSync(self._disk, path))
-        if segments:
+                self.sync_later(path)
+        if recovered or is_new:
             self.sync_directory_later()
 
     def sync_directory_later(self) -> None:

@@ -314,6 +314,18 @@ def test_what_was_synced_survives_power_and_the_recovery_point_says_so() -> None
     assert 15 <= again.end_offset <= 18
 
 
+def test_a_sync_does_not_vouch_for_what_replaced_what_it_synced() -> None:
+    log = open_log(make_disk())
+    fill(log, 10)
+    work = log.unsynced_files()
+    log.truncate_to(4)
+    fill(log, 8)
+    for each in work:
+        each.sync()
+    log.synced_to(10)
+    assert log.recovery_point == 4
+
+
 def test_nothing_is_left_to_sync_after_a_sync() -> None:
     log = open_log(make_disk())
     fill(log, 15)
