@@ -2,7 +2,8 @@
 
 Every whole frame in the buffer is served before anything is sent. Requests of one connection are
 not held up by each other's waiting, but their replies leave in the order of the requests. A peer
-that does not read its replies is not read from either.
+that does not read its replies is not read from either, nor is one for whose unfinished request
+there is no memory.
 """
 
 from collections import deque
@@ -10,12 +11,14 @@ from collections.abc import Callable, Sequence
 from mmap import mmap
 from struct import Struct
 
-from ottla.broker.memory import LARGE_BYTES, RequestMemory
+from ottla.broker.memory import FREE_BYTES, LARGE_BYTES, RequestMemory
 from ottla.env.network import Channel, Piece
 from ottla.model.types import Monotonic
 
 REPLIES_WAITING_MAX = 256
 QUEUED_BYTES_MAX = 1 << 20
+FRAMES_PER_TURN_MAX = 320  # Then others get their turn.
+LARGE_READ_BYTES_MAX = 1 << 20
 
 _INT32 = Struct(">i")
 
@@ -49,7 +52,9 @@ class Connection:
         "_channel",
         "_filled",
         "_frame_bytes_max",
+        "_is_holding",
         "_is_muted",
+        "_is_yielding",
         "_large",
         "_large_size",
         "_memory",
@@ -91,13 +96,17 @@ class Connection:
         self._tail = b""  # The beginning of a frame, or whole frames while we are muted.
         self._large: mmap | None = None
         self._large_size = self._filled = 0
-        self._is_muted = self._waits_for_memory = False
+        self._is_muted = self._is_yielding = False
+        self._is_holding = self._waits_for_memory = False
 
     def buffer(self) -> memoryview:
         if self._large is not None:
-            return memoryview(self._large)[self._filled : self._large_size]
+            end = min(self._filled + LARGE_READ_BYTES_MAX, self._large_size)
+            return memoryview(self._large)[self._filled : end]
         kept = len(self._tail)
         shared = self._memory.shared
+        if self._memory.is_exhausted:
+            shared = shared[: kept + FREE_BYTES]
         if kept:
             shared[:kept] = self._tail
             return shared[kept:]
@@ -109,9 +118,11 @@ class Connection:
             self._filled += count
             if self._filled == self._large_size:
                 self._serve_large(self._large)
+            elif not self._memory.hold(self, count):
+                self._wait_for_memory()
             return
         end = len(self._tail) + count
-        self._tail = b""
+        self._drop_tail()
         self._serve_all(end)
 
     def replied(self, reply: Reply) -> None:
@@ -134,6 +145,7 @@ class Connection:
 
     def sent(self) -> None:
         self._queued_bytes = 0
+        self._is_yielding = False
         if self._is_muted and not self._is_congested():
             self._unmute()
 
@@ -151,6 +163,7 @@ class Connection:
         self.is_closed = True
         self._replies.clear()
         self._tail = b""
+        self._memory.release(self)
         if self._large is not None:
             large, self._large = self._large, None
             self._memory.give_back(large)
@@ -160,7 +173,7 @@ class Connection:
     def _serve_all(self, end: int) -> None:
         """Serve the whole frames of the shared buffer up to `end` and keep what is left."""
         view, position, frame_bytes_max = self._memory.shared, 0, self._frame_bytes_max
-        size = 0
+        size = frames = 0
         while end - position >= 4:
             size = _INT32.unpack_from(view, position)[0]
             if not 0 < size <= frame_bytes_max:
@@ -169,50 +182,70 @@ class Connection:
             frame_end = position + 4 + size
             if frame_end > end:
                 break
-            if (
-                len(self._replies) > REPLIES_WAITING_MAX
-                or self._queued_bytes > QUEUED_BYTES_MAX
-                or self._waits_for_memory
-            ):
+            if frames == FRAMES_PER_TURN_MAX:
+                self._is_yielding = True
+                self._channel.send(())  # Nothing; but `sent` will be called.
+            if self._is_congested():
                 self._mute()
                 break
             self._serve(self, view, position + 4, frame_end)
             if self.is_closed:
                 return
+            frames += 1
             position = frame_end
-        if position == end:
+        if position < end:
+            self._keep(view[position:end], size)
+
+    def _keep(self, rest: memoryview, size: int) -> None:
+        """Keep whole frames that may not be served yet, or the beginning of one."""
+        if not self._is_muted and len(rest) >= 4 and size > LARGE_BYTES:
+            self._begin_large(rest, size + 4)
             return
-        if not self._is_muted and end - position >= 4 and size > LARGE_BYTES:
-            self._begin_large(view[position:end], size + 4)
-        else:
-            self._tail = bytes(view[position:end])
+        self._tail = bytes(rest)
+        if len(rest) > FREE_BYTES:
+            self._is_holding = True
+            if not self._memory.hold(self, len(rest)) and not self._is_muted:
+                self._wait_for_memory()
+
+    def _drop_tail(self) -> None:
+        self._tail = b""
+        if self._is_holding:
+            self._is_holding = False
+            self._memory.release(self)
 
     def _begin_large(self, beginning: memoryview, size: int) -> None:
-        large = self._memory.borrow(size)
-        if large is None:
-            self._tail = bytes(beginning)
-            self._waits_for_memory = True
-            self._mute()
-            self._memory.when_free(self._memory_is_free)
+        try:
+            large = self._memory.borrow(size)
+        except OSError:  # The system has no more mappings for us.
+            self.close()
             return
         self._filled = len(beginning)
         large[: self._filled] = beginning
         self._large, self._large_size = large, size
+        if not self._memory.hold(self, self._filled):
+            self._wait_for_memory()
 
     def _serve_large(self, large: mmap) -> None:
         self._large = None
+        self._memory.release_when_flushed(self, large)
         self._serve(self, memoryview(large), 4, self._large_size)
-        self._memory.give_back_when_flushed(large)
 
-    def _memory_is_free(self) -> None:
+    def _wait_for_memory(self) -> None:
+        self._waits_for_memory = True
+        self._mute()
+        self._memory.wait(self)
+
+    def memory_is_free(self) -> None:
         self._waits_for_memory = False
-        self._unmute()
+        if not self._is_congested():
+            self._unmute()
 
     def _is_congested(self) -> bool:
         return (
             self._queued_bytes > QUEUED_BYTES_MAX
             or len(self._replies) > REPLIES_WAITING_MAX
             or self._waits_for_memory
+            or self._is_yielding
         )
 
     def _mute(self) -> None:
@@ -224,8 +257,9 @@ class Connection:
         if self.is_closed or not self._is_muted:
             return
         self._is_muted = False
-        tail, self._tail = self._tail, b""
-        self._memory.shared[: len(tail)] = tail
-        self._serve_all(len(tail))
+        if tail := self._tail:
+            self._drop_tail()
+            self._memory.shared[: len(tail)] = tail
+            self._serve_all(len(tail))
         if not self._is_muted and not self.is_closed:
             self._channel.resume_reading()

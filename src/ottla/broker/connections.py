@@ -53,6 +53,7 @@ class Connections:
                 connection.idle_since = now
             elif 0 <= idle_ms_max < now - connection.idle_since:
                 connection.close()
+        self._memory.close_stalled()
 
     def close_all(self) -> None:
         for connection in list(self.open):

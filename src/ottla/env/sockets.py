@@ -113,13 +113,16 @@ class SocketNetwork:
 
     def _end_turn(self) -> None:
         self._is_end_scheduled = False
-        while True:
-            self.before_sending()
-            if not self._unsent:
-                return
-            channels, self._unsent = self._unsent, []
-            for channel in channels:
-                channel.drain()  # Which may let a muted peer serve more, and stage more.
+        self.before_sending()
+        if not self._unsent:
+            return
+        channels, self._unsent = self._unsent, []
+        for channel in channels:
+            channel.drain()  # Which may let a muted peer serve more, and stage more.
+        self.before_sending()
+        if self._unsent:  # After everyone else has had their turn.
+            self._is_end_scheduled = True
+            self._loop.call_soon(self._end_turn)
 
 
 class SocketListener:

@@ -3,8 +3,14 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.broker.connection import QUEUED_BYTES_MAX, REPLIES_WAITING_MAX, Connection, Reply
-from ottla.broker.memory import SHARED_BYTES, RequestMemory
+from ottla.broker.connection import (
+    FRAMES_PER_TURN_MAX,
+    QUEUED_BYTES_MAX,
+    REPLIES_WAITING_MAX,
+    Connection,
+    Reply,
+)
+from ottla.broker.memory import FREE_BYTES, SHARED_BYTES, RequestMemory
 from ottla.env.network import Address
 
 FRAME_BYTES_MAX = 1 << 20
@@ -133,7 +139,7 @@ def test_requests_that_wait_for_their_answers_are_bounded() -> None:
 
 
 def test_memory_for_large_frames_is_bounded_over_all_connections() -> None:
-    memory = RequestMemory(SHARED_BYTES * 2)
+    memory = RequestMemory(SHARED_BYTES)
     first, second = Client(memory), Client(memory)
     body = b"x" * (SHARED_BYTES + 1)
     first.feed(framed(body)[:-1])
@@ -155,3 +161,28 @@ def test_a_closed_connection_gives_its_memory_back_and_takes_no_answers() -> Non
     assert client.memory.used_bytes == 0
     client.replies[0].complete((b"late",))
     assert client.channel.sent == []
+
+
+def test_unfinished_small_frames_are_bounded_over_all_connections() -> None:
+    memory = RequestMemory(1 << 20)
+    clients = [Client(memory) for _ in range(100)]
+    for client in clients:
+        data = framed(b"x" * 100_000)[:-1]
+        while data and client.channel.is_reading:
+            count = min(len(data), len(client.connection.buffer()))
+            client.feed(data[:count])
+            data = data[count:]
+    assert memory.used_bytes < (1 << 20) + 100_000 + len(clients) * 2 * FREE_BYTES
+    assert clients[0].channel.is_reading
+    clients[0].feed(b"x")
+    assert clients[0].frames == [b"x" * 100_000]
+
+
+def test_a_connection_with_many_requests_gives_others_their_turn() -> None:
+    client = Client()
+    client.feed(framed(*[b"x"] * (FRAMES_PER_TURN_MAX + 10)))
+    assert len(client.frames) == FRAMES_PER_TURN_MAX
+    assert not client.channel.is_reading
+    client.connection.sent()
+    assert len(client.frames) == FRAMES_PER_TURN_MAX + 10
+    assert client.channel.is_reading
