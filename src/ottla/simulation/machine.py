@@ -13,7 +13,6 @@ from ottla.broker.preparation import prepare_up
 from ottla.broker.server import Broker
 from ottla.broker.settings import Settings, zero_configuration
 from ottla.env.environment import Environment
-from ottla.env.workers import InlineWorkers
 from ottla.model.errors import Damaged, Refusal
 from ottla.simulation.clock import VirtualClock
 from ottla.simulation.disk import SimulatedDisk
@@ -22,6 +21,7 @@ from ottla.simulation.network import SimulatedNetwork
 from ottla.simulation.plan import Plan
 from ottla.simulation.process import Process
 from ottla.simulation.trace import Trace
+from ottla.simulation.workers import SimulatedWorkers
 
 logger = logging.getLogger(__name__)
 
@@ -152,7 +152,7 @@ class Machine:
             clock=self._clock,
             disk=self.disk,
             network=self._network.host(HOST),
-            workers=InlineWorkers(),
+            workers=SimulatedWorkers(Random(f"workers/{self._plan.seed}/{self.starts}")),
             random=Random(f"broker/{self._plan.seed}/{self.starts}"),
         )
         prepare_up(self.disk, self._settings, self._clock.wall(), env.random.randbytes)

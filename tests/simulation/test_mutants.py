@@ -1,0 +1,77 @@
+"""The simulation finds bugs: each of these, switched on, is caught within a few seeds."""
+
+import logging
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from ottla.simulation.history import IDEMPOTENT
+from ottla.simulation.plan import Plan, Rates, plan_for
+from ottla.simulation.run import Failure, simulate
+from tests.simulation import mutants
+
+SEEDS_MAX = 20
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
+
+
+KILLS = Rates(kill=3.0)
+RESETS = Rates(reset=10.0)
+POWER = Rates(power_loss=2.0)
+
+
+@pytest.mark.parametrize(
+    ("mutant", "rates", "is_synced"),
+    [
+        (mutants.replies_before_flush, KILLS, False),
+        (mutants.forgets_duplicates, RESETS, False),
+        (mutants.recovers_too_little, KILLS, False),
+        (mutants.recovers_nothing, KILLS, False),
+        (mutants.syncs_in_name_only, POWER, True),
+        (mutants.shows_what_is_not_synced, POWER, True),
+        (mutants.forgets_producers_on_restart, KILLS, True),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_a_bug_is_found_within_a_few_seeds(
+    mutant: mutants.Mutant, rates: Rates, is_synced: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mutant(monkeypatch)
+    for seed in range(SEEDS_MAX):
+        try:
+            simulate(seed, small_plan(seed, rates, is_synced))
+        except Failure:
+            return
+    pytest.fail(f"{mutant.__name__} survives {SEEDS_MAX} seeds")
+
+
+def test_without_a_bug_the_same_runs_pass() -> None:
+    for seed, rates in enumerate((KILLS, RESETS)):
+        simulate(seed, small_plan(seed, rates, is_synced=False))
+    simulate(2, small_plan(2, POWER, is_synced=True))
+
+
+def small_plan(seed: int, rates: Rates, is_synced: bool) -> Plan:
+    plan = plan_for(seed)
+    settings = {k: v for k, v in plan.settings.items() if k != "log.flush.interval.messages"}
+    if is_synced:
+        settings["log.flush.interval.messages"] = "1"
+    return replace(
+        plan,
+        seconds=4.0,
+        topics=1,
+        partitions=1,
+        producers=(IDEMPOTENT,) * 2,
+        consumers=1,
+        records_per_second=60.0,
+        is_synced=is_synced,
+        log_dirs=1,
+        rates=rates,
+        settings=settings,
+    )
