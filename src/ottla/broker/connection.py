@@ -17,7 +17,7 @@ from ottla.model.types import Monotonic
 
 REPLIES_WAITING_MAX = 256
 QUEUED_BYTES_MAX = 1 << 20
-FRAMES_PER_TURN_MAX = 320  # Then others get their turn.
+ANSWERS_PER_TURN_MAX = 32  # Of those given at once; then others get their turn.
 LARGE_READ_BYTES_MAX = 1 << 20
 
 _INT32 = Struct(">i")
@@ -173,7 +173,7 @@ class Connection:
     def _serve_all(self, end: int) -> None:
         """Serve the whole frames of the shared buffer up to `end` and keep what is left."""
         view, position, frame_bytes_max = self._memory.shared, 0, self._frame_bytes_max
-        size = frames = 0
+        size, expected = 0, len(self._replies)  # How many would wait if none were answered.
         while end - position >= 4:
             size = _INT32.unpack_from(view, position)[0]
             if not 0 < size <= frame_bytes_max:
@@ -182,7 +182,7 @@ class Connection:
             frame_end = position + 4 + size
             if frame_end > end:
                 break
-            if frames == FRAMES_PER_TURN_MAX:
+            if expected - len(self._replies) >= ANSWERS_PER_TURN_MAX:
                 self._is_yielding = True
                 self._channel.send(())  # Nothing; but `sent` will be called.
             if self._is_congested():
@@ -191,7 +191,7 @@ class Connection:
             self._serve(self, view, position + 4, frame_end)
             if self.is_closed:
                 return
-            frames += 1
+            expected += 1
             position = frame_end
         if position < end:
             self._keep(view[position:end], size)

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.broker.connection import (
-    FRAMES_PER_TURN_MAX,
+    ANSWERS_PER_TURN_MAX,
     QUEUED_BYTES_MAX,
     REPLIES_WAITING_MAX,
     Connection,
@@ -180,9 +180,9 @@ def test_unfinished_small_frames_are_bounded_over_all_connections() -> None:
 
 def test_a_connection_with_many_requests_gives_others_their_turn() -> None:
     client = Client()
-    client.feed(framed(*[b"x"] * (FRAMES_PER_TURN_MAX + 10)))
-    assert len(client.frames) == FRAMES_PER_TURN_MAX
+    client.feed(framed(*[b"x"] * (ANSWERS_PER_TURN_MAX + 10)))
+    assert len(client.frames) == ANSWERS_PER_TURN_MAX
     assert not client.channel.is_reading
     client.connection.sent()
-    assert len(client.frames) == FRAMES_PER_TURN_MAX + 10
+    assert len(client.frames) == ANSWERS_PER_TURN_MAX + 10
     assert client.channel.is_reading
