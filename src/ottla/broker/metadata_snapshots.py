@@ -1,5 +1,7 @@
 """The snapshots of the metadata log on disk: found, read, written in one step, and cleaned away."""
 
+from contextlib import suppress
+
 from ottla.env.disk import Disk
 from ottla.metadata.image import ClusterImage
 from ottla.metadata.snapshot import records_of
@@ -94,6 +96,10 @@ def write_snapshot(disk: Disk, path: str, batches: list[bytearray]) -> None:
         file.truncate(0)
         file.append(batches)
         file.sync()
+    except OSError:
+        with suppress(OSError):
+            disk.remove(part)  # On a full disk, half a snapshot only takes room.
+        raise
     finally:
         file.close()
     disk.rename(part, path)

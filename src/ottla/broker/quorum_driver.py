@@ -192,8 +192,16 @@ class QuorumDriver:
 
     async def snapshot_if_due(self) -> None:
         """Also for whoever keeps house: a snapshot may be due by time alone."""
-        if self.log.is_snapshot_due() and not self.image.is_in_transaction:
+        if self._committing is not None or self.image.is_in_transaction:
+            return  # Between two batches of a commit the image is not whole; `run` comes back.
+        if not self.log.is_snapshot_due():
+            return
+        try:
             await self.log.write_snapshot(self.image.frozen())
+        except OSError as error:
+            if error.errno not in _DISK_FULL:
+                raise
+            logger.error("no room for a snapshot of the metadata log: %s", error)
 
     async def _commit(self) -> None:
         """Write all that is pending, one batch at a time.

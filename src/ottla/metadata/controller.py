@@ -60,6 +60,7 @@ class Controller:
         return self.image.offset + 1
 
     def decide(self, ticket: Ticket, command: object, now: Monotonic) -> Decision[Any, Reply]:
+        self.image.take_delta()  # Nobody asks this image what changed; it must not remember it.
         try:
             outcome = self._decide(command, now)
         except Refusal as refusal:

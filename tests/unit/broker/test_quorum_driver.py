@@ -194,6 +194,21 @@ def test_a_snapshot_is_due_by_time_too() -> None:
     run(work())
 
 
+def test_a_snapshot_that_finds_no_room_is_left_for_later() -> None:
+    node = formatted(snapshot_after_bytes=1)
+
+    async def work() -> None:
+        driver = await node.started()
+        node.disk.fail("append", errno.ENOSPC, path_contains="checkpoint.part")
+        await driver.snapshot_if_due()
+        assert not [name for name in node.disk.list(LOG) if name.endswith(".part")]
+        await created(driver, "a")
+        await driver.snapshot_if_due()
+        assert len([n for n in node.disk.list(LOG) if n.endswith(".checkpoint")]) == 2
+
+    run(work())
+
+
 def test_a_transaction_that_a_crash_left_open_is_aborted() -> None:
     node = formatted()
 

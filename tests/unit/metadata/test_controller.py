@@ -44,6 +44,16 @@ def test_the_next_offset_follows_what_was_applied_or_passed() -> None:
     assert deciding.controller.next_offset == 100
 
 
+def test_topics_that_come_and_go_leave_nothing_behind() -> None:
+    deciding = Deciding()
+    for _ in range(20):
+        deciding.create("t")
+        deciding.ask(delete_topics.Request([delete_topics.DeleteTopicState("t")]))
+    deciding.create("last")
+    assert len(deciding.image.take_delta().created) == 1
+    assert len(deciding.image.topics_by_id) == 1
+
+
 def naive_fold(written: list[Any]) -> dict[str, dict[int, tuple[int, int]]]:
     """Topics, their partitions, who leads each and in which epoch: folded by hand."""
     names: dict[bytes, str] = {}
