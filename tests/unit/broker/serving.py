@@ -80,6 +80,7 @@ class Channel:
         self.sent = bytearray()
         self.is_reading = True
         self.is_open = True
+        self.is_read = True  # Whether the peer reads what it is sent.
         self.connection: Connection | None = None
         self.on_sent: Callable[[], None] = _nothing
 
@@ -102,7 +103,7 @@ class Channel:
             self.on_sent()
 
     def leave(self) -> None:
-        if self.is_open and self.connection is not None:
+        if self.is_open and self.is_read and self.connection is not None:
             self.connection.sent()
 
     @property
@@ -259,8 +260,10 @@ class World:
         self.pass_ms(1)
 
     def end_turn(self) -> None:
-        """What the network does before anything leaves."""
+        """What the network does before anything leaves; then it leaves."""
         self.broker.env.network.before_sending()
+        for connection in list(self.broker.connections.open):
+            connection._channel.leave()  # type: ignore[attr-defined]
 
     def client(self, listener: str = LISTENER, host: str = "client") -> Client:
         return Client(self, listener, host)

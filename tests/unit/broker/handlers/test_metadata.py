@@ -1,142 +1,186 @@
+"""Metadata: who is there, who leads what, and topics that come to be by being asked for."""
+
+import time
+
 import pytest
 
+from ottla.broker.cluster_view import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
 from ottla.model.errors import ErrorCode
+from ottla.protocol.messages import create_topics
 from ottla.protocol.messages import metadata as wire
-from tests.unit.broker.serving import CONTROLLER, World, serving
+from tests.unit.broker.requests import batch, produce_request, write
+from tests.unit.broker.serving import World, serving
 
-Topic = wire.MetadataRequestTopic
-NOT_ASKED = -(1 << 31)
-
-
-def ask(world: World, version: int, *topics: Topic, **more: bool) -> wire.Response:
-    return world.client().ask(wire.Request(list(topics), **more), version)
+VERSIONS = range(14)
+ALL_IS_NULL_SINCE, DECLINING_SINCE, IDS_IN_ANSWERS_SINCE, IDS_SINCE = 1, 4, 10, 12
 
 
-def everything(world: World, version: int) -> wire.Response:
-    return world.client().ask(wire.Request(None if version else []), version)
+def named(*names: str, **options: bool) -> wire.Request:
+    return wire.Request([wire.MetadataRequestTopic(name=name) for name in names], **options)
 
 
-@pytest.mark.parametrize("version", range(14))
-def test_all_topics_are_answered_in_every_version(version: int) -> None:
+def by_id(*ids: bytes) -> wire.Request:
+    return wire.Request([wire.MetadataRequestTopic(topic_id, None) for topic_id in ids])
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_topic_is_described_in_every_version(version: int) -> None:
+    with serving(broker_rack="r1") as world:
+        topic_id = world.topic("t", 2)
+        answer = world.client().ask(named("t"), version)
+        [node] = answer.brokers
+        assert (node.node_id, node.host, node.port) == (1, "broker", 9092)
+        [topic] = answer.topics
+        assert (topic.error_code, topic.name, topic.is_internal) == (0, "t", False)
+        assert [part.partition_index for part in topic.partitions] == [0, 1]
+        for part in topic.partitions:
+            assert (part.error_code, part.leader_id) == (0, 1)
+            assert part.replica_nodes == part.isr_nodes == [1]
+            assert part.offline_replicas == []
+            if version >= 7:
+                assert part.leader_epoch == 0
+        if version >= 1:
+            assert (node.rack, answer.controller_id) == ("r1", 1)
+        if version >= 2:
+            assert answer.cluster_id == world.broker.image.cluster_id
+        if version >= IDS_IN_ANSWERS_SINCE:
+            assert topic.topic_id == topic_id
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_all_topics_are_listed_when_none_is_named(version: int) -> None:
     with serving() as world:
-        world.topic("a", 2)
-        world.topic("b")
-        response = everything(world, version)
-    assert [(b.node_id, b.host, b.port) for b in response.brokers] == [(1, "broker", 9092)]
-    assert {t.name: len(t.partitions) for t in response.topics} == {"a": 2, "b": 1}
-    for topic in response.topics:
-        for index, partition in enumerate(topic.partitions):
-            assert (partition.partition_index, partition.error_code) == (index, 0)
-            assert (partition.leader_id, partition.replica_nodes) == (1, [1])
-            assert partition.isr_nodes == [1]
-            assert partition.offline_replicas == []
+        for name in ("a", "b", "c"):
+            world.topic(name)
+        request = wire.Request([] if version < ALL_IS_NULL_SINCE else None)
+        answer = world.client().ask(request, version)
+        assert sorted(topic.name for topic in answer.topics) == ["a", "b", "c"]
+        if version >= ALL_IS_NULL_SINCE:
+            assert world.client().ask(wire.Request([]), version).topics == []
 
 
-def test_an_empty_list_asks_for_no_topic_since_version_one() -> None:
-    with serving() as world:
-        world.topic("a")
-        assert ask(world, 1).topics == []
-
-
-def test_topics_are_found_by_id() -> None:
-    with serving() as world:
-        topic_id = world.topic("a")
-        response = ask(world, 12, Topic(topic_id, None), Topic(b"x" * 16, None))
-    assert [(t.name, t.topic_id, t.error_code) for t in response.topics] == [
-        ("a", topic_id, 0),
-        (None, b"x" * 16, ErrorCode.UNKNOWN_TOPIC_ID),
-    ]
-
-
-@pytest.mark.parametrize("topic", [Topic(b"x" * 16, "a"), Topic(name=None)])
-def test_ids_are_refused_before_version_twelve(topic: Topic) -> None:
-    with serving() as world:
-        response = ask(world, 11, topic)
-    assert {t.error_code for t in response.topics} == {ErrorCode.INVALID_REQUEST}
-
-
-def test_a_topic_that_is_asked_for_is_created_and_can_be_written_at_once() -> None:
+@pytest.mark.parametrize("version", VERSIONS)
+def test_an_unknown_topic_is_made_and_can_be_written_to_at_once(version: int) -> None:
     with serving(num_partitions=3) as world:
-        (topic,) = ask(world, 13, Topic(name="new")).topics
+        [topic] = world.client().ask(named("new"), version).topics
         assert (topic.error_code, len(topic.partitions)) == (0, 3)
-        assert world.partition("new", 2).log.end_offset == 0
+        assert write(world, b"a", topic="new", partition=2) == 0
 
 
-@pytest.mark.parametrize(
-    ("settings", "more"),
-    [
-        ({"auto_create_topics_enable": "false"}, {}),
-        ({}, {"allow_auto_topic_creation": False}),
-    ],
-)
-def test_it_is_unknown_where_creating_is_not_wanted(
-    settings: dict[str, str], more: dict[str, bool]
-) -> None:
-    with serving(**settings) as world:
-        (topic,) = ask(world, 13, Topic(name="new"), **more).topics
+@pytest.mark.parametrize("version", range(DECLINING_SINCE, 14))
+def test_a_client_may_decline_to_make_topics(version: int) -> None:
+    with serving() as world:
+        request = named("new", allow_auto_topic_creation=False)
+        [topic] = world.client().ask(request, version).topics
+        assert (topic.error_code, topic.name) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "new")
+        assert topic.partitions == []
+        assert world.broker.image.topics_by_name == {}
+
+
+def test_a_broker_may_decline_to_make_topics() -> None:
+    with serving(auto_create_topics_enable="false") as world:
+        [topic] = world.client().ask(named("new"), 9).topics
         assert topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        assert "new" not in world.broker.image.topics_by_name
 
 
-def test_what_cannot_be_created_is_answered_as_unknown_or_invalid() -> None:
-    with serving(default_replication_factor=2) as world:
-        response = ask(world, 13, Topic(name="a"), Topic(name="a/b"), Topic(name=""))
-    assert [(t.name, t.error_code) for t in response.topics] == [
-        ("a", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
-        ("a/b", ErrorCode.INVALID_TOPIC_EXCEPTION),
-        ("", ErrorCode.INVALID_TOPIC_EXCEPTION),
-    ]
-
-
-def test_kafkas_own_topics_are_not_made_by_asking() -> None:
+@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a b", "x" * 250, "é"])
+def test_what_cannot_be_a_name_is_refused_and_makes_nothing(name: str) -> None:
     with serving() as world:
-        (topic,) = ask(world, 13, Topic(name="__consumer_offsets")).topics
-    assert (topic.error_code, topic.is_internal) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, True)
+        answer = world.client().ask(named(name, "good"), 9)
+        codes = {topic.name: topic.error_code for topic in answer.topics}
+        assert codes == {name: ErrorCode.INVALID_TOPIC_EXCEPTION, "good": 0}
+        assert list(world.broker.image.topics_by_name) == ["good"]
 
 
-def test_what_the_caller_may_do_is_told_if_asked_for() -> None:
+def test_a_topic_that_cannot_be_made_is_unknown() -> None:
+    """Names that differ only in dots and underscores would share their metrics."""
     with serving() as world:
-        world.topic("a")
-        quiet = ask(world, 8, Topic(name="a"))
-        told = ask(
-            world,
-            8,
-            Topic(name="a"),
-            include_topic_authorized_operations=True,
-            include_cluster_authorized_operations=True,
+        world.topic("a.b")
+        [topic] = world.client().ask(named("a_b"), 9).topics
+        assert topic.error_code in (
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            ErrorCode.INVALID_TOPIC_EXCEPTION,
         )
-    assert quiet.topics[0].topic_authorized_operations == NOT_ASKED
-    assert quiet.cluster_authorized_operations == NOT_ASKED
-    assert told.topics[0].topic_authorized_operations == 3576
-    assert told.cluster_authorized_operations == 8096
 
 
-def test_a_leader_is_not_known_on_a_listener_that_it_does_not_have() -> None:
-    with serving(
-        listeners="PLAINTEXT://broker:9092,SECOND://broker:9094,CONTROLLER://127.0.0.1:9093",
-        advertised_listeners="PLAINTEXT://broker:9092",
-        listener_security_protocol_map="PLAINTEXT:PLAINTEXT,SECOND:PLAINTEXT,CONTROLLER:PLAINTEXT",
-        inter_broker_listener_name="PLAINTEXT",
-    ) as world:
-        world.topic("a")
-        for version, code in (
-            (5, ErrorCode.LEADER_NOT_AVAILABLE),
-            (6, ErrorCode.LISTENER_NOT_FOUND),
-        ):
-            response = world.client("SECOND").ask(wire.Request([Topic(name="a")]), version)
-            partition = response.topics[0].partitions[0]
-            assert (partition.error_code, partition.leader_id) == (code, -1)
-            assert response.brokers == []
-
-
-def test_the_epoch_of_a_leader_grows_with_every_start() -> None:
+def test_a_topic_that_is_asked_for_twice_is_told_once() -> None:
     with serving() as world:
-        world.topic("a")
-        assert everything(world, 7).topics[0].partitions[0].leader_epoch == 0
-        world.restart()
-        assert everything(world, 7).topics[0].partitions[0].leader_epoch == 2
+        world.topic("t")
+        assert len(world.client().ask(named("t", "t", "new", "new"), 9).topics) == 2
 
 
-def test_a_controller_does_not_serve_it() -> None:
+def test_two_who_ask_for_the_same_new_topic_both_get_it() -> None:
     with serving() as world:
-        assert wire.Request.API_KEY not in world.broker.dispatchers[CONTROLLER].served
+        clients = [world.client() for _ in range(3)]
+        asked = [client.send(named("new"), 9) for client in clients]
+        world.settle()
+        for client, number in zip(clients, asked, strict=True):
+            assert client.answers()[number].topics[0].error_code == 0
+        assert len(world.broker.image.topics_by_name) == 1
+
+
+@pytest.mark.parametrize("version", range(IDS_SINCE, 14))
+def test_topics_are_found_by_id(version: int) -> None:
+    with serving() as world:
+        topic_id = world.topic("t")
+        known, unknown = world.client().ask(by_id(topic_id, b"?" * 16), version).topics
+        assert (known.error_code, known.name, known.topic_id) == (0, "t", topic_id)
+        assert (unknown.error_code, unknown.name) == (ErrorCode.UNKNOWN_TOPIC_ID, None)
+        assert unknown.topic_id == b"?" * 16
+        assert len(world.broker.image.topics_by_name) == 1
+
+
+@pytest.mark.parametrize("version", [10, 11])
+def test_before_version_12_nobody_may_ask_by_id(version: int) -> None:
+    with serving() as world:
+        request = wire.Request([wire.MetadataRequestTopic(b"i" * 16, "t")])
+        answer = world.client().ask(request, version)
+        assert [topic.error_code for topic in answer.topics] == [ErrorCode.INVALID_REQUEST]
+        assert world.broker.image.topics_by_name == {}
+
+
+@pytest.mark.parametrize("version", range(8, 14))
+def test_what_one_may_do_is_told_if_asked(version: int) -> None:
+    with serving() as world:
+        world.topic("t")
+        asked = named("t", include_topic_authorized_operations=True)
+        if version <= 10:
+            asked.include_cluster_authorized_operations = True
+        answer = world.client().ask(asked, version)
+        assert answer.topics[0].topic_authorized_operations == TOPIC_OPERATIONS
+        if version <= 10:
+            assert answer.cluster_authorized_operations == CLUSTER_OPERATIONS
+        answer = world.client().ask(named("t"), version)
+        assert answer.topics[0].topic_authorized_operations == NOT_ASKED
+
+
+def test_a_partition_whose_disk_is_lost_has_no_leader() -> None:
+    with serving(directories=["/data-0", "/data-1"]) as world:
+        world.topic("t", 2)
+        lost = next(i for i in (0, 1) if world.partition("t", i).log.directory[:7] == "/data-1")
+        world.disk.fail("append", path_contains="/data-1")
+        world.client().send(produce_request(batch(b"x"), "t", lost), 12)
+        world.settle()
+        world.settle()
+        [topic] = world.client().ask(named("t"), 9).topics
+        parts = {part.partition_index: part for part in topic.partitions}
+        assert parts[lost].error_code == ErrorCode.LEADER_NOT_AVAILABLE
+        assert parts[lost].leader_id == -1
+        assert parts[lost].offline_replicas == [1]
+        assert (parts[1 - lost].error_code, parts[1 - lost].leader_id) == (0, 1)
+
+
+def test_an_answer_about_a_thousand_partitions_does_not_hold_up_everyone_for_long() -> None:
+    with serving() as world:
+        many(world, topics=50, partitions=20)
+        client = world.client()
+        before = time.process_time()
+        answer = client.ask(wire.Request(None), 12)
+        assert time.process_time() - before < 0.5
+        assert sum(len(topic.partitions) for topic in answer.topics) == 1000
+
+
+def many(world: World, topics: int, partitions: int) -> None:
+    wanted = [create_topics.CreatableTopic(f"t{n}", partitions, 1) for n in range(topics)]
+    made = world.client().ask(create_topics.Request(topics=wanted))
+    assert not any(topic.error_code for topic in made.topics)
