@@ -1,4 +1,4 @@
-from typing import Any
+"""DescribeTopicPartitions: all partitions, however many pages it takes."""
 
 import pytest
 
@@ -7,72 +7,78 @@ from ottla.protocol.messages import describe_topic_partitions as wire
 from tests.unit.broker.serving import World, serving
 
 
-def ask(world: World, *names: str, **more: Any) -> wire.Response:  # noqa: ANN401
-    return world.client().ask(wire.Request([wire.TopicRequest(name) for name in names], **more))
-
-
-def shown(response: wire.Response) -> list[tuple[str | None, list[int]]]:
-    return [(t.name, [p.partition_index for p in t.partitions]) for t in response.topics]
+def pages(world: World, *names: str, limit: int = 2000) -> list[list[tuple[str, int]]]:
+    """Every page as (topic, partition) each, until there is no next one."""
+    topics = [wire.TopicRequest(name) for name in names]
+    cursor, found = None, []
+    while True:
+        answer = world.client().ask(wire.Request(topics, limit, cursor))
+        found.append(
+            [(t.name, part.partition_index) for t in answer.topics for part in t.partitions]
+        )
+        if answer.next_cursor is None:
+            return found
+        cursor = wire.Cursor(answer.next_cursor.topic_name, answer.next_cursor.partition_index)
 
 
 def test_all_topics_come_in_the_order_of_their_names() -> None:
     with serving() as world:
-        world.topic("b", 2)
-        topic_id = world.topic("a")
-        response = ask(world)
-    assert shown(response) == [("a", [0]), ("b", [0, 1])]
-    assert response.next_cursor is None
-    assert response.topics[0].topic_id == topic_id
-    assert response.topics[0].topic_authorized_operations == 3576
-    partition = response.topics[0].partitions[0]
-    assert (partition.leader_id, partition.replica_nodes, partition.isr_nodes) == (1, [1], [1])
-    assert (partition.eligible_leader_replicas, partition.last_known_elr) == ([], [])
+        topic_id = world.topic("b", 2)
+        world.topic("a", 1)
+        assert pages(world) == [[("a", 0), ("b", 0), ("b", 1)]]
+        assert pages(world, "b") == [[("b", 0), ("b", 1)]]
+        answer = world.client().ask(wire.Request([wire.TopicRequest("b")]))
+        assert answer.topics[0].topic_id == topic_id
+        part = answer.topics[0].partitions[0]
+        assert (part.leader_id, part.replica_nodes, part.isr_nodes) == (1, [1], [1])
+        assert (part.leader_epoch, part.offline_replicas) == (0, [])
 
 
-def test_pages_follow_each_other_without_a_gap() -> None:
+@pytest.mark.parametrize("limit", [1, 2, 3, 4, 100, 0, -1])
+def test_pages_follow_each_other_without_a_gap(limit: int) -> None:
     with serving() as world:
-        world.topic("a", 3)
-        world.topic("b", 2)
-        cursor, seen = None, []
-        while True:
-            response = ask(world, response_partition_limit=2, cursor=cursor)
-            seen += [(n, index) for n, indexes in shown(response) for index in indexes]
-            cursor = response.next_cursor
-            if cursor is None:
-                break
-    assert seen == [("a", 0), ("a", 1), ("a", 2), ("b", 0), ("b", 1)]
+        for name in ("a", "b", "c"):
+            world.topic(name, 3)
+        found = pages(world, limit=limit)
+        assert [one for page in found for one in page] == [
+            (name, index) for name in "abc" for index in range(3)
+        ]
+        assert max(len(page) for page in found) <= max(limit, 1)
 
 
-def test_the_brokers_own_limit_holds_too() -> None:
-    with serving(max_request_partition_size_limit=1) as world:
+def test_the_broker_bounds_a_page() -> None:
+    with serving(max_request_partition_size_limit=2) as world:
+        world.topic("a", 5)
+        assert [len(page) for page in pages(world)] == [2, 2, 1]
+
+
+def test_unknown_and_impossible_topics_are_told() -> None:
+    with serving() as world:
+        answer = world.client().ask(wire.Request([wire.TopicRequest("n"), wire.TopicRequest("/")]))
+        codes = {topic.name: topic.error_code for topic in answer.topics}
+        assert codes == {
+            "n": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            "/": ErrorCode.INVALID_TOPIC_EXCEPTION,
+        }
+        assert world.broker.image.topics_by_name == {}
+
+
+def test_a_cursor_beyond_the_end_gives_what_follows() -> None:
+    with serving() as world:
         world.topic("a", 2)
-        response = ask(world, "a")
-        assert response.next_cursor is not None
-    assert shown(response) == [("a", [0])]
-    assert (response.next_cursor.topic_name, response.next_cursor.partition_index) == ("a", 1)
+        world.topic("c", 1)
+        answer = world.client().ask(wire.Request([], 10, wire.Cursor("a", 7)))
+        assert [(t.name, len(t.partitions)) for t in answer.topics] == [("a", 0), ("c", 1)]
+        answer = world.client().ask(wire.Request([], 10, wire.Cursor("b", 0)))
+        assert [topic.name for topic in answer.topics] == ["c"]
 
 
-def test_a_page_that_is_full_points_at_the_next_topic() -> None:
+def test_cursors_that_make_no_sense_are_refused() -> None:
     with serving() as world:
-        world.topic("a")
-        world.topic("b")
-        response = ask(world, "a", "b", response_partition_limit=1)
-    assert shown(response) == [("a", [0])]
-    assert response.next_cursor == wire.Cursor("b", 0)
-
-
-def test_unknown_and_invalid_names_have_their_codes() -> None:
-    with serving() as world:
-        response = ask(world, "x", "a/b")
-    assert [(t.name, t.error_code) for t in response.topics] == [
-        ("a/b", ErrorCode.INVALID_TOPIC_EXCEPTION),
-        ("x", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
-    ]
-
-
-@pytest.mark.parametrize("cursor", [wire.Cursor("z", 0), wire.Cursor("a", -1)])
-def test_a_cursor_that_points_nowhere_is_refused(cursor: wire.Cursor) -> None:
-    with serving() as world:
-        world.topic("a")
-        response = ask(world, "a", cursor=cursor)
-    assert {t.error_code for t in response.topics} == {ErrorCode.INVALID_REQUEST}
+        world.topic("a", 2)
+        request = wire.Request([wire.TopicRequest("a")], 10, wire.Cursor("b", 0))
+        answer = world.client().ask(request)
+        assert {topic.error_code for topic in answer.topics} <= {ErrorCode.INVALID_REQUEST}
+        request = wire.Request([wire.TopicRequest("a")], 10, wire.Cursor("a", -1))
+        answer = world.client().ask(request)
+        assert {topic.error_code for topic in answer.topics} == {ErrorCode.INVALID_REQUEST}
