@@ -4,16 +4,16 @@ Only for topics that ask for it (`admission` decides). Answers are Apache Kafka'
 refused as a whole, with an error for each record that is at fault.
 """
 
-from collections.abc import Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from ottla.model.errors import ErrorCode, Refusal
 from ottla.model.types import Millis, WallTime
 from ottla.records.batch import NO_TIMESTAMP, Batch
-from ottla.records.compression import CompressionError, TooLarge
-from ottla.records.record import BadRecords, Record, build_batch, read_records
+from ottla.records.compression import TooLarge
+from ottla.records.record import BadRecords, build_batch, read_records
 
 RecordErrors = list[tuple[int, str]]
+RECORD_ERRORS_MAX: Final = 1000  # Whoever sends worse does not read them all.
 
 
 class Policy(Protocol):
@@ -52,21 +52,19 @@ class InvalidRecords(Refusal):
 
 
 def inspect(batch: Batch, policy: Policy, now: WallTime) -> Batch:
-    """The same batch, or one rebuilt with the topic's codec; raises a Refusal."""
+    """The same batch, or one rebuilt with the topic's codec; raises a Refusal.
+
+    Records are looked at one by one and never kept: a batch of one megabyte may hold millions.
+    """
     try:
-        records = list(read_records(batch, policy.decompressed_bytes_max))
+        max_timestamp, is_sequential = _look(batch, policy, now)
+        if policy.codec not in (None, batch.codec) or not is_sequential:
+            return _rebuild(batch, policy)
     except BadRecords as failure:
         cause = failure.__cause__
         if isinstance(cause, TooLarge):
             raise Refusal(ErrorCode.MESSAGE_TOO_LARGE, str(cause)) from failure
-        if isinstance(cause, CompressionError):
-            raise Refusal(ErrorCode.INVALID_RECORD, str(cause)) from failure
         raise Refusal(ErrorCode.INVALID_RECORD, str(failure)) from failure
-    _refuse_bad_records(records, policy, now)
-    is_sequential = all(record.offset == index for index, record in enumerate(records))
-    if policy.codec not in (None, batch.codec) or not is_sequential:
-        return _rebuild(batch, records, policy)
-    max_timestamp = max(record.timestamp for record in records)
     if max_timestamp != batch.max_timestamp:
         batch.set_max_timestamp(max_timestamp)  # Consumers seek by it: the header must not lie.
     return batch
@@ -80,33 +78,43 @@ def timestamp_out_of_range(timestamp: int, offset: int, policy: Policy, now: Wal
     )
 
 
-def _refuse_bad_records(records: Sequence[Record], policy: Policy, now: WallTime) -> None:
+def _look(batch: Batch, policy: Policy, now: WallTime) -> tuple[int, bool]:
+    """The greatest timestamp, and whether offsets go up by one; refuses bad records."""
     errors: RecordErrors = []
     code = ErrorCode.NONE
-    for index, record in enumerate(records):
-        if policy.is_compacted and record.key is None:
-            errors.append((index, "Compacted topic cannot accept message without key"))
-            code = code or ErrorCode.INVALID_RECORD
-        elif (
-            not policy.is_append_time
-            and record.timestamp != NO_TIMESTAMP
-            and (
-                now - record.timestamp > policy.timestamp_before_ms_max
-                or record.timestamp - now > policy.timestamp_after_ms_max
-            )
-        ):
-            message = timestamp_out_of_range(record.timestamp, record.offset, policy, now)
-            errors.append((index, message))
-            code = code or ErrorCode.INVALID_TIMESTAMP
+    max_timestamp = NO_TIMESTAMP
+    is_sequential = True
+    needs_key, has_window = policy.is_compacted, not policy.is_append_time
+    earliest = now - policy.timestamp_before_ms_max
+    latest = now + policy.timestamp_after_ms_max
+    for index, record in enumerate(read_records(batch, policy.decompressed_bytes_max)):
+        timestamp = record.timestamp
+        if timestamp > max_timestamp:
+            max_timestamp = timestamp
+        if record.offset != index:
+            is_sequential = False
+        if needs_key and record.key is None:
+            error = ErrorCode.INVALID_RECORD
+            message = "Compacted topic cannot accept message without key"
+        elif has_window and not earliest <= timestamp <= latest and timestamp != NO_TIMESTAMP:
+            error = ErrorCode.INVALID_TIMESTAMP
+            message = timestamp_out_of_range(timestamp, record.offset, policy, now)
+        else:
+            continue
+        code = code or error
+        errors.append((index, message))
+        if len(errors) == RECORD_ERRORS_MAX:
+            break
     if errors:
         raise InvalidRecords(code, errors)
+    return max_timestamp, is_sequential
 
 
-def _rebuild(batch: Batch, records: Sequence[Record], policy: Policy) -> Batch:
-    renumbered = [record._replace(offset=index) for index, record in enumerate(records)]
+def _rebuild(batch: Batch, policy: Policy) -> Batch:
+    records = read_records(batch, policy.decompressed_bytes_max)
     return Batch(
         build_batch(
-            renumbered,
+            (record._replace(offset=index) for index, record in enumerate(records)),
             codec=batch.codec if policy.codec is None else policy.codec,
             level=policy.compression_level,
             base_offset=0,

@@ -3,14 +3,13 @@
 Varints are unrolled for one byte, which nearly all of them have: that is most of the speed.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from struct import Struct
 from typing import Final, NamedTuple
 
 from ottla.model.types import Offset
 from ottla.records.batch import (
     CONTROL,
-    DELETE_HORIZON,
     HEADER,
     HEADER_BYTES,
     LOG_APPEND_TIME,
@@ -24,6 +23,7 @@ from ottla.records.batch import (
     TRANSACTIONAL,
     UINT32,
     Batch,
+    Buffer,
     checksum,
 )
 from ottla.records.compression import CompressionError, compress, decompress
@@ -215,28 +215,30 @@ def build_batch(
 
     `base_offset` and `last_offset` default to those of the first and the last record.
     """
-    kept: Sequence[Record] = records if isinstance(records, list | tuple) else list(records)
-    assert kept or base_offset is not None, "an empty batch has to be told its base offset"
-    first = kept[0].offset if base_offset is None else base_offset
-    base_timestamp = kept[0].timestamp if kept else NO_TIMESTAMP
-    encode: Callable[..., bytes] = encode_record
-    body = b"".join(
-        [encode(record, base_offset=first, base_timestamp=base_timestamp) for record in kept]
-    )
-    if codec:
-        body = compress(codec, body, level)
+    body = bytearray()
+    count = 0
+    base_timestamp = max_timestamp = NO_TIMESTAMP
+    first = last = 0 if base_offset is None else base_offset
+    for record in records:
+        last, timestamp = record.offset, record.timestamp
+        if count == 0:
+            first = last if base_offset is None else base_offset
+            base_timestamp = timestamp
+        if timestamp > max_timestamp:
+            max_timestamp = timestamp
+        body += encode_record(record, base_offset=first, base_timestamp=base_timestamp)
+        count += 1
+    assert count or base_offset is not None, "an empty batch has to be told its base offset"
     if last_offset is None:
-        last_offset = kept[-1].offset if kept else first
+        last_offset = last
+    packed: Buffer = compress(codec, body, level) if codec else body
     attributes = (
         codec
         | (LOG_APPEND_TIME if append_time is not None else 0)
         | (TRANSACTIONAL if is_transactional else 0)
         | (CONTROL if is_control else 0)
     )
-    max_timestamp = append_time
-    if max_timestamp is None:
-        max_timestamp = max((record.timestamp for record in kept), default=NO_TIMESTAMP)
-    size = HEADER_BYTES + len(body)
+    size = HEADER_BYTES + len(packed)
     data = bytearray(size)
     HEADER.pack_into(
         data,
@@ -249,13 +251,12 @@ def build_batch(
         attributes,
         last_offset - first,
         base_timestamp,
-        max_timestamp,
+        max_timestamp if append_time is None else append_time,
         producer_id,
         producer_epoch,
         base_sequence,
-        len(kept),
+        count,
     )
-    data[HEADER_BYTES:] = body
+    data[HEADER_BYTES:] = packed
     UINT32.pack_into(data, 17, checksum(data))
-    assert not attributes & DELETE_HORIZON, "a fresh batch has no delete horizon"
     return data

@@ -1,0 +1,232 @@
+"""Compaction of one batch: which of its records stay, and the batch that is left of them.
+
+A record stays while no later one has its key. A tombstone, a record without a value, stays until
+the delete horizon of its batch (KIP-534): the batch's base timestamp, once attribute bit 6 is set.
+Offsets never change: what is left of a batch keeps its base offset, its last offset and its
+producer's sequence, and the bytes of the records themselves are copied, not made anew.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, NamedTuple, Protocol
+
+from ottla.model.types import Millis, Offset, WallTime
+from ottla.records.batch import (
+    CODEC_MASK,
+    CONTROL,
+    DELETE_HORIZON,
+    HEADER,
+    HEADER_BYTES,
+    LOG_APPEND_TIME,
+    LOG_OVERHEAD_BYTES,
+    MAGIC,
+    NO_TIMESTAMP,
+    TRANSACTIONAL,
+    UINT32,
+    Batch,
+    Buffer,
+    checksum,
+)
+from ottla.records.compression import CompressionError, compress, decompress
+from ottla.records.record import BadRecords, read_varint, write_varint
+
+TIMESTAMP_MAX: Final = 2**63 - 1
+
+
+class LatestOffsets(Protocol):
+    """Where each key was last written, for the records below `end_offset`."""
+
+    @property
+    def end_offset(self) -> Offset: ...
+
+    def latest(self, key: bytes) -> Offset:
+        """The last offset of `key` that is known here, or -1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What was decided of a batch before anyone looks at its records."""
+
+    is_discarded: bool = False  # None stays: an aborted transaction, or a marker past its time.
+    is_kept_empty: bool = False  # The header outlives the records: it has a producer's sequence.
+    is_marker_of_nothing: bool = False  # No record of the transaction that it ends is left.
+
+
+@dataclass(frozen=True, slots=True)
+class CleaningRules:
+    now: WallTime
+    delete_retention_ms: Millis
+    decompressed_bytes_max: int
+
+
+class _Span(NamedTuple):
+    """Where a record lies in the unfolded body of its batch, and what decides its fate."""
+
+    start: int  # Of its length.
+    end: int
+    after_timestamp: int  # Where its offset delta begins.
+    timestamp_delta: int
+    offset_delta: int
+    key: bytes | None
+    has_value: bool
+
+
+def delete_horizon(batch: Batch) -> int | None:
+    """When the tombstones of the batch may go, if that is decided already."""
+    return batch.base_timestamp if batch.attributes & DELETE_HORIZON else None
+
+
+def keys_of(batch: Batch, bytes_max: int) -> Iterator[tuple[Offset, bytes]]:
+    """The offset and the key of every record that has one; BadRecords if they make no sense."""
+    base_offset = batch.base_offset
+    for span in _spans(_unfold(batch, bytes_max), batch.count):
+        if span.key is not None:
+            yield base_offset + span.offset_delta, span.key
+
+
+def clean_batch(
+    batch: Batch, offsets: LatestOffsets, verdict: Verdict, rules: CleaningRules
+) -> Buffer | None:
+    """The bytes to keep: the batch as it is, a smaller one, only its header, or None."""
+    if verdict.is_discarded:
+        return _empty(batch) if verdict.is_kept_empty else None
+    data = _unfold(batch, rules.decompressed_bytes_max)
+    spans = _spans(data, batch.count)
+    kept = spans if batch.is_control else _kept(spans, batch, offsets, rules.now)
+    if not kept:
+        return _empty(batch) if verdict.is_kept_empty else None
+    has_horizon = bool(batch.attributes & DELETE_HORIZON)
+    begins_to_go = verdict.is_marker_of_nothing or not all(span.has_value for span in kept)
+    if begins_to_go and not has_horizon:
+        horizon = min(rules.now + rules.delete_retention_ms, TIMESTAMP_MAX)
+        body = _rebased(data, kept, batch.base_timestamp - horizon)
+        return _rebuilt(batch, kept, body, batch.attributes | DELETE_HORIZON, horizon)
+    if len(kept) == batch.count:
+        return batch.data
+    body = b"".join([data[span.start : span.end] for span in kept])
+    return _rebuilt(batch, kept, body, batch.attributes, batch.base_timestamp)
+
+
+def _kept(
+    spans: list[_Span], batch: Batch, offsets: LatestOffsets, now: WallTime
+) -> list[_Span]:
+    horizon = delete_horizon(batch)
+    are_tombstones_kept = horizon is None or now < horizon
+    base_offset, end_offset, latest = batch.base_offset, offsets.end_offset, offsets.latest
+    return [
+        span
+        for span in spans
+        if (offset := base_offset + span.offset_delta) >= end_offset
+        or (
+            span.key is not None
+            and (span.has_value or are_tombstones_kept)
+            and offset >= latest(span.key)
+        )
+    ]
+
+
+def _unfold(batch: Batch, bytes_max: int) -> bytes:
+    try:
+        return bytes(decompress(batch.attributes & CODEC_MASK, batch.body, bytes_max))
+    except CompressionError as failure:
+        raise BadRecords(str(failure)) from failure
+
+
+def _spans(data: bytes, count: int) -> list[_Span]:
+    """Every record of an unfolded body. Varints of one byte, nearly all, are read in place."""
+    spans: list[_Span] = []
+    position = 0
+    try:
+        for _ in range(count):
+            start = position
+            size, position = read_varint(data, position)
+            end = position + size
+            position += 1  # The attributes of a record mean nothing yet.
+            byte = data[position]
+            if byte < 0x80:
+                timestamp_delta, after = (byte >> 1) ^ -(byte & 1), position + 1
+            else:
+                timestamp_delta, after = read_varint(data, position)
+            byte = data[after]
+            if byte < 0x80:
+                offset_delta, position = byte >> 1, after + 1
+            else:
+                offset_delta, position = read_varint(data, after)
+            byte = data[position]
+            if byte < 0x80:
+                key_bytes, position = (byte >> 1) ^ -(byte & 1), position + 1
+            else:
+                key_bytes, position = read_varint(data, position)
+            key = None
+            if key_bytes >= 0:
+                key = data[position : position + key_bytes]
+                position += key_bytes
+            if not start < position < end <= len(data):
+                raise BadRecords(f"a record of {size} bytes at byte {start} of {len(data)}")
+            # The length of a missing value is -1, whose varint is 1.
+            spans.append(
+                _Span(start, end, after, timestamp_delta, offset_delta, key, data[position] != 1)
+            )
+            position = end
+    except IndexError as failure:
+        raise BadRecords("a record ends too early") from failure
+    if position != len(data):
+        raise BadRecords(f"{len(data) - position} bytes follow the last record")
+    return spans
+
+
+def _rebased(data: bytes, spans: list[_Span], shift: int) -> bytes:
+    """The records with their timestamps counted from another base, which is `shift` later."""
+    out = bytearray()
+    for span in spans:
+        timestamp = bytearray()
+        write_varint(span.timestamp_delta + shift, timestamp)
+        write_varint(1 + len(timestamp) + span.end - span.after_timestamp, out)
+        out.append(0)
+        out += timestamp
+        out += data[span.after_timestamp : span.end]
+    return bytes(out)
+
+
+def _rebuilt(
+    batch: Batch, spans: list[_Span], body: bytes, attributes: int, base_timestamp: int
+) -> bytearray:
+    max_timestamp = batch.max_timestamp
+    if not attributes & LOG_APPEND_TIME:
+        max_timestamp = batch.base_timestamp + max(span.timestamp_delta for span in spans)
+    codec = attributes & CODEC_MASK
+    if codec:
+        body = compress(codec, body)
+    return _sealed(batch, body, attributes, base_timestamp, max_timestamp, len(spans))
+
+
+def _empty(batch: Batch) -> bytearray:
+    """Only the header, as Kafka leaves it."""
+    attributes = batch.attributes & (LOG_APPEND_TIME | TRANSACTIONAL | CONTROL)
+    return _sealed(batch, b"", attributes, NO_TIMESTAMP, batch.max_timestamp, 0)
+
+
+def _sealed(
+    batch: Batch, body: bytes, attributes: int, base_timestamp: int, max_timestamp: int, count: int
+) -> bytearray:
+    data = bytearray(HEADER_BYTES)
+    HEADER.pack_into(
+        data,
+        0,
+        batch.base_offset,
+        HEADER_BYTES + len(body) - LOG_OVERHEAD_BYTES,
+        batch.leader_epoch,
+        MAGIC,
+        0,
+        attributes,
+        batch.last_offset_delta,
+        base_timestamp,
+        max_timestamp,
+        batch.producer_id,
+        batch.producer_epoch,
+        batch.base_sequence,
+        count,
+    )
+    data += body
+    UINT32.pack_into(data, 17, checksum(data))
+    return data
