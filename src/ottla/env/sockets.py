@@ -39,9 +39,8 @@ class SocketNetwork:
         loop.selector.after_dispatch = self._end_turn
 
     def end_turn_soon(self) -> None:
-        if not (self.selector.is_dispatching or self._is_end_scheduled):
-            self._is_end_scheduled = True
-            self._loop.call_soon(self._end_turn)
+        if not self.selector.is_dispatching:
+            self._schedule_end()
 
     async def listen(
         self,
@@ -111,8 +110,16 @@ class SocketNetwork:
         else:
             channel.was_read_ahead()
 
-    def _end_turn(self) -> None:
+    def _schedule_end(self) -> None:
+        if not self._is_end_scheduled:
+            self._is_end_scheduled = True
+            self._loop.call_soon(self._scheduled_end)
+
+    def _scheduled_end(self) -> None:
         self._is_end_scheduled = False
+        self._end_turn()
+
+    def _end_turn(self) -> None:
         self.before_sending()
         if not self._unsent:
             return
@@ -121,8 +128,7 @@ class SocketNetwork:
             channel.drain()  # Which may let a muted peer serve more, and stage more.
         self.before_sending()
         if self._unsent:  # After everyone else has had their turn.
-            self._is_end_scheduled = True
-            self._loop.call_soon(self._end_turn)
+            self._schedule_end()
 
 
 class SocketListener:
