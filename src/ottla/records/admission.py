@@ -9,11 +9,10 @@ that recompress, a bound on old timestamps, or full validation (`inspection`).
 from dataclasses import dataclass, field
 from typing import Final
 
-from crc32c import crc32c
-
 from ottla.model.errors import ErrorCode, Refusal
 from ottla.model.types import Millis, WallTime
 from ottla.records.batch import CRC_START, HEADER_BYTES, LOG_APPEND_TIME, MAGIC, Batch, Buffer
+from ottla.records.checksum import crc32c
 from ottla.records.compression import Codec
 from ottla.records.inspection import InvalidRecords, inspect, timestamp_out_of_range
 

@@ -7,9 +7,8 @@ CRC's range, so that a broker assigns them without touching the checksum.
 from struct import Struct
 from typing import Final
 
-from crc32c import crc32c
-
 from ottla.model.types import Offset
+from ottla.records.checksum import crc32c
 
 Buffer = bytes | bytearray | memoryview
 

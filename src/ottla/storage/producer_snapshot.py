@@ -8,10 +8,9 @@ from collections.abc import Iterable, Sequence
 from struct import Struct
 from typing import Final
 
-from crc32c import crc32c
-
 from ottla.env.disk import Disk
 from ottla.model.types import Offset
+from ottla.records.checksum import crc32c
 from ottla.storage.files import PRODUCER_SNAPSHOT, file_name, parse_file_name
 from ottla.storage.producer_state import Appended, Producer
 

@@ -8,8 +8,6 @@ synced, which is cut with all that follows; or damage, which is neither cut nor 
 
 from collections.abc import Callable
 
-from crc32c import crc32c
-
 from ottla.env.disk import File
 from ottla.model.errors import Damaged
 from ottla.model.types import Offset
@@ -21,6 +19,7 @@ from ottla.records.batch import (
     MAGIC,
     Batch,
 )
+from ottla.records.checksum import crc32c
 from ottla.records.record import BadRecords
 from ottla.storage.epochs import LeaderEpochs
 from ottla.storage.index import RELATIVE_OFFSET_MAX

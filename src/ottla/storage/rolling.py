@@ -2,10 +2,9 @@
 
 from collections.abc import Sequence
 
-from crc32c import crc32c
-
 from ottla.model.types import Millis, WallTime
 from ottla.records.batch import Batch
+from ottla.records.checksum import crc32c
 from ottla.storage.config import LogConfig
 from ottla.storage.segment import Segment
 
