@@ -75,6 +75,14 @@ class Broker:
 
     async def start(self) -> None:
         """Raises one clear sentence (OSError, SettingsError, Damaged ...) if it cannot be."""
+        try:
+            await self._start()
+        except BaseException:
+            await self._close()
+            self.directories.abandon()
+            raise
+
+    async def _start(self) -> None:
         self._loop = asyncio.get_running_loop()
         self.failed = self._loop.create_future()
         self.env.network.before_sending = self._before_sending

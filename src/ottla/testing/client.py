@@ -66,12 +66,18 @@ class Client:
 
     def _run(self, work: Callable[[Cluster], Awaitable[Value]]) -> Value:
         address = str(self._address)
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
+        if not _is_loop_running():
             return run(work, address, SETTINGS)
         with ThreadPoolExecutor(1) as pool:
             return pool.submit(run, work, address, SETTINGS).result()
+
+
+def _is_loop_running() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 async def _read_all(cluster: Cluster, topic: str) -> list[Message]:

@@ -5,6 +5,7 @@ import pytest
 
 from ottla.broker.settings_error import SettingsError
 from ottla.env.loop import DispatchLoop
+from ottla.storage.identity import DirectoryRefused
 from ottla.testing.faults import FaultOrder
 from ottla.testing.hosting import HostedBroker, run_on
 
@@ -36,7 +37,7 @@ def test_a_start_that_fails_can_be_followed_by_another(tmp_path: Path) -> None:
         hosted = HostedBroker(str(tmp_path), {}, 0)
         await hosted.start()
         second = HostedBroker(str(tmp_path), {}, 0)
-        with pytest.raises(BlockingIOError):
+        with pytest.raises(DirectoryRefused, match="in use"):
             await second.start()  # One directory, one broker.
         await hosted.stop(cleanly=True)
         await second.start()

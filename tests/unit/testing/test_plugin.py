@@ -21,7 +21,7 @@ SUITE = """
 
     @pytest.mark.parametrize("number", range(3))
     def test_the_session_has_one_broker(ottla_broker_session, number):
-        name = ottla_broker_session.create_topic(f"topic-{number}")
+        name = ottla_broker_session.create_topic(f"{__name__}-{number}")
         assert name in ottla_broker_session.topics()
         ports.add(ottla_broker_session.port)
         assert len(ports) == 1
