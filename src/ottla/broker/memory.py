@@ -12,7 +12,7 @@ from typing import Protocol
 
 SHARED_BYTES = 256 << 10
 LARGE_BYTES = 128 << 10  # A frame beyond this is received into a buffer of its own.
-FREE_BYTES = 4 << 10  # What any connection may keep without being counted.
+FREE_BYTES = 1 << 10  # What any connection may keep without being counted.
 IDLE_BYTES_MAX = 16 << 20  # What is kept for later while nobody uses it.
 
 
