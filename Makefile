@@ -59,8 +59,9 @@ conformance: $(VENV)/.tested jars ## Real clients and Apache Kafka's own tools (
 simulation: $(VENV)/.tested ## A whole broker in virtual time, from seeds (3 minutes).
 	$(PYTEST) -n auto --timeout=120 --session-timeout=180 tests/simulation
 
-bench: $(VENV)/.tested jars ## Benchmarks beside Apache Kafka.
-	$(BIN)/python -m benchmarks
+bench: $(VENV)/.tested jars ## Benchmarks beside Apache Kafka (ONLY="small fetch" for some).
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check matplotlib
+	$(BIN)/python -m benchmarks $(ONLY)
 
 jars: $(OTTLA_KAFKA_LIBS)/kafka_2.13-$(KAFKA_VERSION).jar ## Fetch Apache Kafka's jars once (Maven, Java 17).
 

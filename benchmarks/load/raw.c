@@ -1,7 +1,8 @@
 /* Load on raw sockets, cheap enough that the broker is the limit.
  *
  * One thread, epoll and requests built beforehand (Produce 9, Fetch 12). Modes (-m):
- *   produce  a batch to one partition per request; with -P the requests go round the partitions
+ *   produce  a batch to one partition per request; with -P the requests go round the partitions,
+ *            with -K each connection keeps to one of them
  *   frame    the same bytes, but any framed reply will do: for servers that only frame
  *   fetch    from offset 0 on, and again from there when the end is reached
  *   tail     one producer (paced by -R), and -c consumers that wait at the end of its partition
@@ -39,7 +40,7 @@ typedef struct {
 
 static const char *mode = "produce", *topic = "bench";
 static int port = 9092, connections = 1, depth = 1, value_bytes = 100, records_per_batch = 1;
-static int partitions = 1, fetch_bytes_max = 1 << 20;
+static int partitions = 1, keeps_partition, fetch_bytes_max = 1 << 20;
 static double seconds_max = 5, rate;
 static long broker_pid, batches_max;
 static uint64_t bytes_max = UINT64_MAX;
@@ -113,7 +114,7 @@ static void patch(connection *c) {
     set_u32(c->request.data + c->correlation_at, c->head);
     if (c->kind == FETCH)
         set_u64(c->request.data + c->offset_at, (uint64_t)c->offset);
-    else if (partitions > 1)
+    else if (partitions > 1 && !keeps_partition)
         set_u32(c->request.data + c->partition_at, (uint32_t)(issued % (uint64_t)partitions));
     c->sent_at[c->head++ % (uint32_t)depth] = now_s();
     issued++;
@@ -349,13 +350,21 @@ static void open_connection(connection *c, kind kind, int partition) {
     epoll_ctl(poller, EPOLL_CTL_ADD, c->fd, &e);
 }
 
+static int partition_of(int number) {
+    if (is_tail())
+        return 0;
+    if (keeps_partition && connections < partitions)
+        return number * (partitions / connections); /* Spread over all of them. */
+    return number % partitions;
+}
+
 static void open_all(void) {
     poller = epoll_create1(0);
     connection_count = connections + is_tail();
     all = calloc((size_t)connection_count, sizeof *all);
     kind kind = is_tail() || !strcmp(mode, "fetch") ? FETCH : PRODUCE;
     for (int i = 0; i < connections; i++)
-        open_connection(all + i, kind, is_tail() ? 0 : i % partitions);
+        open_connection(all + i, kind, partition_of(i));
     if (!is_tail())
         return;
     record_sent_at = calloc(SENT_TIMES, sizeof *record_sent_at);
@@ -426,7 +435,7 @@ static void write_file(void) {
 }
 
 static void options(int count, char **values) {
-    for (int o; (o = getopt(count, values, "m:p:c:d:s:r:P:T:t:b:M:R:i:n:")) != -1;) {
+    for (int o; (o = getopt(count, values, "m:p:c:d:s:r:P:K:T:t:b:M:R:i:n:")) != -1;) {
         switch (o) {
         case 'm': mode = optarg; break;
         case 'p': port = atoi(optarg); break;
@@ -435,6 +444,7 @@ static void options(int count, char **values) {
         case 's': value_bytes = atoi(optarg); break;
         case 'r': records_per_batch = atoi(optarg); break;
         case 'P': partitions = atoi(optarg); break;
+        case 'K': keeps_partition = atoi(optarg); break;
         case 'T': topic = optarg; break;
         case 't': seconds_max = atof(optarg); break;
         case 'b': bytes_max = strtoull(optarg, NULL, 10); break;
