@@ -18,7 +18,7 @@ from ottla.metadata.image import ClusterImage
 from ottla.model.errors import ErrorCode, Refusal
 from ottla.model.types import Offset, TopicPartition, Uuid, WallTime
 from ottla.storage.config import LogConfig
-from ottla.storage.directory import FULL, DirectoryRefused, LogDirectory
+from ottla.storage.directory import PASSING, DirectoryRefused, LogDirectory
 from ottla.storage.log import Log
 
 logger = logging.getLogger(__name__)
@@ -235,7 +235,7 @@ class LogDirectories:
                 directory.set_topic_id(name, topic.id)
 
     def _refusal(self, directory: LogDirectory, error: OSError) -> Refusal:
-        if error.errno not in FULL:
+        if error.errno not in PASSING:
             self._take_offline(directory, error)
         refusal = directory.failed(error)
         self._note_full()

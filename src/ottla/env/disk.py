@@ -1,21 +1,17 @@
 """The disk seam: the few file operations that a log needs, and the real disk behind them.
 
-Everything blocks. `ottla.simulation.disk` has the same operations with faults and crashes. What
-differs between Linux and macOS (fdatasync, the boot id) is decided here and nowhere else.
+Everything blocks. `ottla.simulation.disk` has the same operations with faults and crashes.
 """
 
-import errno
 import fcntl
 import os
-import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final, Protocol
 
-Buffer = bytes | bytearray | memoryview
+from ottla.env import system
 
-IOV_MAX: Final = 1024  # What Linux and macOS both allow in one vectored write.
-LINUX_BOOT_ID_PATH: Final = "/proc/sys/kernel/random/boot_id"
+Buffer = bytes | bytearray | memoryview
 
 
 class File(Protocol):
@@ -81,7 +77,7 @@ class RealFile:
         expected = 0
         for buffer in buffers:
             expected += len(buffer)
-        if len(buffers) <= IOV_MAX:
+        if len(buffers) <= system.IOVEC_MAX:
             written = os.writev(self._descriptor, buffers)
             if written == expected:
                 self.size += written
@@ -92,7 +88,7 @@ class RealFile:
 
     def _append_in_parts(self, buffers: Sequence[Buffer]) -> None:
         while buffers:
-            written = os.writev(self._descriptor, buffers[:IOV_MAX])
+            written = os.writev(self._descriptor, buffers[: system.IOVEC_MAX])
             self.size += written
             buffers = _rest(buffers, written)
 
@@ -115,10 +111,7 @@ class RealFile:
         self.size = size
 
     def sync(self) -> None:
-        if sys.platform == "linux":
-            os.fdatasync(self._descriptor)
-        else:
-            os.fsync(self._descriptor)
+        system.sync_data(self._descriptor)
 
     def fileno(self) -> int:
         return self._descriptor
@@ -208,21 +201,11 @@ class RealDisk:
             os.close(descriptor)
 
     def sync_filesystem(self, path: str) -> bool:
-        if sys.platform != "linux":
-            return False
-        import ctypes  # Only here, and only when much is to be synced.
-
-        libc = ctypes.CDLL(None, use_errno=True)
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            if libc.syncfs(descriptor) == 0:
-                return True
-            error = ctypes.get_errno()
+            return system.sync_filesystem(descriptor)
         finally:
             os.close(descriptor)
-        if error == errno.ENOSYS:
-            return False
-        raise OSError(error, os.strerror(error), path)
 
     def free_bytes(self, path: str) -> int:
         status = os.statvfs(path)
@@ -233,9 +216,7 @@ class RealDisk:
         return status.f_blocks * status.f_frsize
 
     def boot_id(self) -> str:
-        with suppress(OSError), open(LINUX_BOOT_ID_PATH) as file:
-            return file.read().strip()
-        return ""
+        return system.boot_id()
 
     def lock(self, path: str) -> Lock:
         return RealLock(path)

@@ -3,10 +3,12 @@
 Everything else in Ottla calls these and does not ask which system it runs on.
 """
 
+import errno
 import os
 import socket
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 # More data follows at once: the kernel need not send a short segment before a file's bytes.
@@ -27,6 +29,50 @@ def _sync_data_darwin(fd: int) -> None:
 sync_data: Final[Callable[[int], None]] = (
     _sync_data_darwin if sys.platform == "darwin" else os.fdatasync
 )
+
+
+def sync_filesystem(fd: int) -> bool:
+    """Sync all that lies on the disk of this directory; False where the system cannot."""
+    if sys.platform != "linux":
+        return False
+    import ctypes  # Only here, and only when much is to be synced.
+
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.syncfs(fd) == 0:
+        return True
+    code = ctypes.get_errno()
+    if code == errno.ENOSYS:
+        return False
+    raise OSError(code, os.strerror(code))
+
+
+def boot_id() -> str:
+    """What changes when the machine restarts, and "" where nobody can tell."""
+    if sys.platform == "darwin":
+        import ctypes
+
+        text = ctypes.create_string_buffer(64)
+        size = ctypes.c_size_t(len(text))
+        ctypes.CDLL(None).sysctlbyname(b"kern.bootsessionuuid", text, ctypes.byref(size), None, 0)
+        return text.value.decode()
+    with suppress(OSError), open("/proc/sys/kernel/random/boot_id") as file:
+        return file.read().strip()
+    return ""
+
+
+def raise_descriptor_limit() -> int:
+    """Let this process open as many files as it may: a partition needs one, a client another."""
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _DESCRIPTORS_MAX if hard == resource.RLIM_INFINITY else min(hard, _DESCRIPTORS_MAX)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with suppress(OSError, ValueError):  # Where a limit is not ours to move, it stays.
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+
+
+_DESCRIPTORS_MAX: Final = 1 << 20
 
 
 def is_cached(fd: int, position: int, size: int) -> bool:

@@ -37,6 +37,8 @@ BOOT_ID: Final = "ottla.boot-id"  # Ours: whether the machine restarted since th
 METADATA_TOPIC: Final = "__cluster_metadata"
 RESERVE_BYTES: Final = 256 * 1024 * 1024
 FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+SHORT: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})  # Of something else.
+PASSING: Final = FULL | SHORT  # What says nothing bad of the disk, and ends by itself.
 
 
 class LogDirectory:
@@ -311,10 +313,14 @@ class LogDirectory:
         self._lock.release()
 
     def failed(self, error: OSError, *, for_good: bool = False) -> Refusal:
-        """What to answer after an OSError here. All but a full disk takes the directory offline."""
+        """What to answer after an OSError here. All but a shortage takes the directory offline."""
         if error.errno in FULL and not for_good:
             self.is_full = True
             return self._refusal_of_full_disk()
+        if error.errno in SHORT and not for_good:
+            return Refusal(
+                ErrorCode.KAFKA_STORAGE_ERROR, f"{self.path} cannot be written now: {error}"
+            )
         if self.failure is None:
             self.failure = error
             for log in self.logs.values():

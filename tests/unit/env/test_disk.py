@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ottla.env.disk import IOV_MAX, RealFile, real_disk
+from ottla.env.disk import RealFile, real_disk
+from ottla.env.system import IOVEC_MAX
 
 DISK = real_disk()
 
@@ -28,7 +29,7 @@ def test_files_grow_at_their_end(tmp_path: Path) -> None:
 
 def test_more_buffers_than_one_call_takes_are_written(tmp_path: Path) -> None:
     file = DISK.open(str(tmp_path / "f"), create=True)
-    buffers = [b"%06d" % number for number in range(2 * IOV_MAX + 5)]
+    buffers = [b"%06d" % number for number in range(2 * IOVEC_MAX + 5)]
     file.append(buffers)
     assert file.read(0, file.size) == b"".join(buffers)
     assert file.size == 6 * len(buffers)

@@ -233,6 +233,17 @@ def test_a_full_disk_refuses_writes_and_takes_nothing_offline(code: int) -> None
     directory.refuse_if_unwritable()
 
 
+@pytest.mark.parametrize("code", [errno.EMFILE, errno.ENFILE, errno.ENOMEM])
+def test_a_shortage_of_descriptors_says_nothing_of_the_disk(code: int) -> None:
+    directory = opened(new_disk())
+    refusal = directory.failed(OSError(code, "too many open files"))
+    assert refusal.code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert directory.failure is None
+    directory.refuse_if_unwritable()
+    directory.failed(OSError(code, "too many open files"), for_good=True)
+    assert directory.failure is not None
+
+
 def test_writes_are_refused_before_the_reserve_is_gone() -> None:
     disk = new_disk()
     directory = opened(disk)
