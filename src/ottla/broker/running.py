@@ -23,6 +23,7 @@ from ottla.env.disk import Disk, real_disk
 from ottla.env.environment import Environment
 from ottla.env.loop import DispatchLoop
 from ottla.env.sockets import SocketNetwork
+from ottla.env.system import raise_descriptor_limit
 from ottla.env.workers import ThreadWorkers
 from ottla.model.errors import Damaged
 from ottla.model.types import WallTime
@@ -54,6 +55,7 @@ def real_environment(loop: DispatchLoop) -> Environment:
 
 def run(settings: Settings, prepare: Prepare, announce: Callable[[Broker], None]) -> None:
     """Start a broker, `announce` it once it serves, and run it until a signal stops it."""
+    raise_descriptor_limit()
     loop = DispatchLoop()
     asyncio.set_event_loop(loop)
     env = real_environment(loop)
