@@ -15,6 +15,7 @@ from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from benchmarks.processes import ServerProcess, answers_metadata
+from benchmarks.programs import BUILD
 
 KAFKA_VERSION = "4.3.1"
 CLUSTER_ID = "aZSxcrjtRrO_dWhnyP37Bw"
@@ -29,6 +30,7 @@ LOG4J = """<Configuration status="WARN">
 </Configuration>
 """
 SECONDS_MAX = 30
+POLL_SECONDS = 0.005
 
 
 class Peer:
@@ -42,7 +44,7 @@ class Peer:
         self.port = port
         self.bootstrap = f"127.0.0.1:{port}"
         directory.mkdir(parents=True, exist_ok=True)
-        self.process = ServerProcess(self.command(), port, directory / "log")
+        self.process = ServerProcess(self.command(), port, directory / "log", self.environment())
         self._admin: AdminClient | None = None
 
     @property
@@ -51,6 +53,9 @@ class Peer:
 
     def command(self) -> list[str]:
         raise NotImplementedError
+
+    def environment(self) -> dict[str, str]:
+        return dict(os.environ)
 
     def settings(self) -> dict[str, str]:
         return {
@@ -72,7 +77,7 @@ class Peer:
         return properties
 
     def start(self) -> float:
-        return self.process.start(answers_metadata)
+        return self.process.start(answers_metadata, POLL_SECONDS)
 
     def stop(self) -> None:
         self._admin = None
@@ -116,6 +121,12 @@ class Ottla(Peer):
     def command(self) -> list[str]:
         properties = self.write_properties()
         return [sys.executable, "-m", "ottla.cli.main", "start", str(properties)]
+
+    def environment(self) -> dict[str, str]:
+        """With byte code kept, as on a user's machine, whatever this shell says."""
+        environment = super().environment() | {"PYTHONPYCACHEPREFIX": str(BUILD / "pycache")}
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)
+        return environment
 
 
 class Kafka(Peer):

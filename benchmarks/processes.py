@@ -7,7 +7,7 @@ import socket
 import struct
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 START_SECONDS_MAX = 90
@@ -17,10 +17,17 @@ STOP_SECONDS_MAX = 30
 class ServerProcess:
     """One process that listens on `port`; `log_file` holds what it prints."""
 
-    def __init__(self, command: Sequence[str], port: int, log_file: Path) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        port: int,
+        log_file: Path,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self.port = port
         self.log_file = log_file
         self._command = list(command)
+        self._environment = dict(os.environ if environment is None else environment)
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -38,6 +45,7 @@ class ServerProcess:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
+                env=self._environment,
                 start_new_session=True,
             )
         while not is_ready(self.port):

@@ -92,7 +92,7 @@ class Session:
     def new_peer(self, kind: type[Peer]) -> Peer:
         """A broker of the caller's own, not started yet, in an empty directory."""
         self._made += 1
-        port = self.options.port + PEER_PORTS_STEP * (self.kinds().index(kind) + 2)
+        port = self.options.port + PEER_PORTS_STEP * (2 + (kind is Kafka))
         return kind(self.directory / f"{kind.name}-{self._made}", port)
 
     def peers(self) -> list[Peer]:
