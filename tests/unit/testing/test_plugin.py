@@ -47,9 +47,3 @@ def test_the_fixtures_are_there_by_installation_alone(pytester: pytest.Pytester)
     pytester.makepyfile(SUITE)
     result = pytester.runpytest_subprocess("-p", "no:randomly", "-W", "error")
     result.assert_outcomes(passed=6)
-
-
-def test_workers_of_xdist_have_brokers_of_their_own(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile(test_one=SUITE, test_two=SUITE)
-    result = pytester.runpytest_subprocess("-n", "2", "-W", "error")
-    result.assert_outcomes(passed=12)
