@@ -123,7 +123,7 @@ class Connection:
             return
         end = len(self._tail) + count
         self._drop_tail()
-        self._serve_all(end)
+        self._serve_all(self._memory.shared, end)
 
     def replied(self, reply: Reply) -> None:
         replies = self._replies
@@ -170,9 +170,9 @@ class Connection:
         for callback in list(self.on_closed):  # Each may take itself off the list.
             callback()
 
-    def _serve_all(self, end: int) -> None:
-        """Serve the whole frames of the shared buffer up to `end` and keep what is left."""
-        view, position, frame_bytes_max = self._memory.shared, 0, self._frame_bytes_max
+    def _serve_all(self, view: memoryview, end: int) -> None:
+        """Serve the whole frames of a buffer up to `end` and keep what is left."""
+        position, frame_bytes_max = 0, self._frame_bytes_max
         size, expected = 0, len(self._replies)  # How many would wait if none were answered.
         while end - position >= 4:
             size = _INT32.unpack_from(view, position)[0]
@@ -259,7 +259,7 @@ class Connection:
         self._is_muted = False
         if tail := self._tail:
             self._drop_tail()
-            self._memory.shared[: len(tail)] = tail
-            self._serve_all(len(tail))
+            # Not from the shared buffer: another connection's frames may be served there now.
+            self._serve_all(memoryview(bytearray(tail)), len(tail))
         if not self._is_muted and not self.is_closed:
             self._channel.resume_reading()

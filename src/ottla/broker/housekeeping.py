@@ -28,7 +28,7 @@ class Housekeeping:
         broker, settings = self._broker, self._broker.settings
         delay_ms = settings.log_initial_task_delay_ms
         idle_ms = max(settings.connections_max_idle_ms // 10, IDLE_CHECK_MS_MIN)
-        self._every(min(idle_ms, IDLE_CHECK_MS), broker.connections.close_idle)
+        self._every(min(idle_ms, IDLE_CHECK_MS), self._close_idle)
         self._every(DISK_CHECK_MS, self._check_space)
         self._every(DELETED_CHECK_MS, self._remove_deleted)
         self._every(SNAPSHOT_CHECK_MS, self._snapshot_metadata)
@@ -55,6 +55,10 @@ class Housekeeping:
 
         first_ms = interval_ms if delay_ms is None else delay_ms
         self._timers[work] = self._broker.call_later(first_ms, run)
+
+    def _close_idle(self) -> None:
+        self._broker.connections.close_idle()
+        self._broker.partitions.flush_soon()  # The memory of some lets others go on.
 
     def _check_space(self) -> None:
         directories = self._broker.directories

@@ -159,6 +159,9 @@ class Broker:
     def _before_sending(self) -> None:
         self.partitions.flush()
         self.memory.flushed()
+        while self.partitions.staged:  # By those who had waited for the memory.
+            self.partitions.flush()
+            self.memory.flushed()
 
     def _image_changed(self, delta: ImageDelta) -> None:
         """A stretch of the metadata log was committed: become what it says."""

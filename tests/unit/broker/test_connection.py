@@ -186,3 +186,23 @@ def test_a_connection_with_many_requests_gives_others_their_turn() -> None:
     client.connection.sent()
     assert len(client.frames) == ANSWERS_PER_TURN_MAX + 10
     assert client.channel.is_reading
+
+
+def test_a_peer_that_goes_on_leaves_frames_alone_that_are_being_served() -> None:
+    memory = RequestMemory(64 << 20)
+    held, busy = Client(memory), Client(memory)
+    held.answer_at_once = None
+    held.feed(framed(*[b"held up"] * (REPLIES_WAITING_MAX + 10)))
+    assert len(held.frames) < REPLIES_WAITING_MAX + 10
+    serve = busy.serve
+
+    def serve_and_let_go(*arguments: object) -> None:
+        serve(*arguments)  # type: ignore[arg-type]
+        for reply in held.replies[:20]:
+            if reply.pieces is None:
+                reply.complete((b"ok",))
+
+    busy.connection._serve = serve_and_let_go  # type: ignore[assignment]
+    busy.feed(framed(b"first", b"second", b"third"))
+    assert busy.frames == [b"first", b"second", b"third"]
+    assert len(held.frames) == REPLIES_WAITING_MAX + 10

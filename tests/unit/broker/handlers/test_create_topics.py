@@ -1,4 +1,4 @@
-"""CreateTopics through a broker: what is confirmed can be written to; what cannot be, is refused."""
+"""CreateTopics through a broker: what is confirmed can be written to, and what is refused."""
 
 import pytest
 

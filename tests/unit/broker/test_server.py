@@ -1,0 +1,105 @@
+"""A broker as a whole: it starts, stops, starts again, and ends when it cannot go on."""
+
+import asyncio
+import errno
+
+import pytest
+
+from tests.unit.broker.requests import fetch_request, only, values_of, write
+from tests.unit.broker.serving import BROKER_RESOURCE, CONTROLLER, LISTENER, World, serving
+
+
+def test_a_clean_stop_needs_no_recovery() -> None:
+    with serving() as world:
+        world.topic()
+        write(world, b"a", b"b")
+        world.stop()
+        assert world.disk.exists("/data/.kafka_cleanshutdown")
+        assert not world.disk.locked
+        epoch = world.broker.lifecycle.broker_epoch
+        world.start()
+        assert not world.disk.exists("/data/.kafka_cleanshutdown")
+        assert world.broker.directories.previous_broker_epoch == epoch
+        assert write(world, b"c") == 2
+
+
+def test_a_kill_loses_nothing_that_was_answered() -> None:
+    with serving() as world:
+        world.topic()
+        for number in range(5):
+            write(world, b"%d" % number)
+            world.run(world.broker.abort())
+            world.disk.kill()
+            world.start()
+        part = only(world.client().ask(fetch_request(("t", 0, 0)), 12))
+        assert values_of(part.records) == [b"%d" % number for number in range(5)]
+
+
+def test_every_listener_has_its_address() -> None:
+    with serving() as world:
+        assert world.broker.addresses[LISTENER].port == 9092
+        assert world.broker.addresses[CONTROLLER].port == 9093
+        assert set(world.broker.dispatchers) == {LISTENER, CONTROLLER}
+
+
+@pytest.mark.parametrize(
+    ("operation", "path"), [("append", "__cluster_metadata"), ("read", "__cluster_metadata")]
+)
+def test_a_start_that_fails_leaves_nothing_held(operation: str, path: str) -> None:
+    with serving() as world:
+        world.topic()
+        world.stop()
+        world.disk.fail(operation, errno.EIO, path_contains=path)
+        with pytest.raises(OSError, match="simulated failure"):
+            world.start()
+        assert not world.disk.locked
+        assert not world.network._listening
+        world.disk._failures.clear()
+        world.start()
+        assert write(world, b"a") == 0
+
+
+def test_two_brokers_do_not_share_a_directory() -> None:
+    with serving() as world:
+        other = World({})
+        other.disk = world.disk
+        with pytest.raises(Exception, match="in use by another broker"):
+            other.start()
+        other.loop.close()
+        world.topic()
+        assert write(world, b"a") == 0
+
+
+def test_work_that_fails_beside_the_requests_ends_the_broker() -> None:
+    async def fails() -> None:
+        await asyncio.sleep(0)
+        raise ZeroDivisionError
+
+    with serving() as world:
+        world.broker.spawn(fails())
+        world.settle()
+        assert isinstance(world.broker.failed.exception(), ZeroDivisionError)
+
+
+def test_a_metadata_log_that_cannot_be_written_ends_the_broker() -> None:
+    with serving() as world:
+        world.disk.fail("append", errno.EIO, path_contains="__cluster_metadata")
+        with pytest.raises(TimeoutError):
+            world.topic()
+        assert isinstance(world.broker.failed.exception(), OSError)
+
+
+def test_configs_of_all_brokers_and_of_this_one_are_taken_over() -> None:
+    with serving() as world:
+        broker = world.broker
+        default = broker.settings.message_max_bytes
+        world.configure("", "message.max.bytes", 1000, BROKER_RESOURCE)
+        assert broker.settings.message_max_bytes == 1000
+        world.configure("1", "message.max.bytes", 2000, BROKER_RESOURCE)
+        assert broker.settings.message_max_bytes == 2000
+        world.restart()
+        assert world.broker.settings.message_max_bytes == 2000
+        world.configure("1", "message.max.bytes", None, BROKER_RESOURCE)
+        assert world.broker.settings.message_max_bytes == 1000
+        world.configure("", "message.max.bytes", None, BROKER_RESOURCE)
+        assert world.broker.settings.message_max_bytes == default
