@@ -3,6 +3,7 @@
 import argparse
 import json
 import platform
+import signal
 import sys
 from pathlib import Path
 
@@ -11,7 +12,9 @@ from rich.console import Console
 from benchmarks import suites
 from benchmarks.budgets import judge
 from benchmarks.charts import draw
+from benchmarks.documentation import publish
 from benchmarks.machine import describe
+from benchmarks.programs import LoadFailedError
 from benchmarks.session import Options, Session
 from benchmarks.tables import benchmark_table, budget_table, markdown
 
@@ -28,13 +31,18 @@ def main() -> int:
         return 1
     machine = describe()
     console.print("  ".join(f"{key} {value}" for key, value in machine.items()))
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # The brokers must not outlive us.
     session = Session(options_of(arguments), console)
     try:
         for name in arguments.names or suites.NAMES:
             console.rule(f"{name}: {suites.summary(name)}", align="left")
             session.benchmark = name
-            suites.suite(name)(session)
-            console.print(benchmark_table(name, session.results))
+            try:
+                suites.suite(name)(session)
+            except LoadFailedError as error:
+                console.print(f"{name} was not measured to its end: {error}", style="red")
+            if name in session.results.benchmarks:
+                console.print(benchmark_table(name, session.results))
     except KeyboardInterrupt:
         console.print("Stopped; what was measured until here follows.")
     finally:
@@ -44,9 +52,13 @@ def main() -> int:
     RESULTS.mkdir(exist_ok=True)
     everything = {"machine": machine, "results": session.results.as_json()}
     (RESULTS / "results.json").write_text(json.dumps(everything, indent=1))
-    (RESULTS / "results.md").write_text(markdown(session.results, verdicts))
-    if not draw(session.results, RESULTS):
+    tables = markdown(session.results, verdicts)
+    (RESULTS / "results.md").write_text(tables)
+    charts = draw(session.results, RESULTS)
+    if not charts:
         console.print("No charts: matplotlib is not installed (pip install matplotlib).")
+    if arguments.docs:
+        publish(machine, tables, charts)
     console.print(f"Figures and charts are in {RESULTS}.")
     missed = [verdict for verdict in verdicts if not verdict.is_held]
     return 1 if arguments.check and missed else 0
@@ -57,6 +69,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("names", nargs="*", metavar="name", help=", ".join(suites.NAMES))
     parser.add_argument("--quick", action="store_true", help="short rounds: to see that it works")
     parser.add_argument("--check", action="store_true", help="fail if a budget is missed")
+    parser.add_argument("--docs", action="store_true", help="put the results into the docs")
     parser.add_argument("--peers", default="ottla,kafka", help="the brokers (ottla,kafka)")
     parser.add_argument("--rounds", type=int, help="rounds of each contender (5)")
     parser.add_argument("--seconds", type=float, help="seconds of a round (1.2)")

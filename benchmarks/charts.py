@@ -22,13 +22,12 @@ def draw(results: Results, directory: Path) -> list[Path]:
         return []
     mpl.use("Agg")
     directory.mkdir(parents=True, exist_ok=True)
-    drawn = [
+    compared = [case for case in results.cases() if {OURS, KAFKA} <= case.by_contender.keys()]
+    drawn = [_ratios(compared, directory / "ratios.png")] if compared else []
+    drawn += [
         _benchmark(name, list(cases.values()), directory / f"{name}.png")
         for name, cases in results.benchmarks.items()
     ]
-    compared = [case for case in results.cases() if {OURS, KAFKA} <= case.by_contender.keys()]
-    if compared:
-        drawn.append(_ratios(compared, directory / "ratios.png"))
     return drawn
 
 
