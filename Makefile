@@ -9,7 +9,7 @@ export PYTHONHASHSEED ?= 0
 PYTEST := $(BIN)/python -m pytest -q
 
 .DEFAULT_GOAL := help
-.PHONY: help install up test lint types unit crash fuzz conformance simulation bench jars lock coverage docs clean
+.PHONY: help install up test lint types unit crash fuzz conformance answers simulation bench jars lock coverage docs clean
 # One after the other: each target already uses the whole machine.
 .NOTPARALLEL:
 
@@ -47,14 +47,18 @@ types: $(VENV)/.tested ## Static types.
 unit: $(VENV)/.tested ## Unit tests, scenarios and house rules (under 3 minutes with lint and types).
 	$(PYTEST) -n auto --session-timeout=150 tests/test_house.py tests/unit $(wildcard tests/scenarios)
 
-crash: $(VENV)/.tested ## Crashes at every file operation, kill -9 under load, crowds (1 minute).
-	$(PYTEST) -n auto --timeout=100 --session-timeout=100 tests/crash tests/process
+crash: $(VENV)/.tested ## Crashes at every file operation, kill -9 under load, crowds (2 minutes).
+	$(PYTEST) -n auto --timeout=100 --session-timeout=150 tests/crash tests/process
 
 fuzz: $(VENV)/.tested ## Malformed frames and messages against a live broker (1 minute).
 	$(PYTEST) -n auto --timeout=100 --session-timeout=100 tests/fuzz
 
-conformance: $(VENV)/.tested jars ## Real clients and Apache Kafka's own tools (4 minutes).
-	$(PYTEST) --timeout=120 --session-timeout=240 tests/conformance
+AGAINST ?= ottla
+conformance: $(VENV)/.tested ## Real clients and Kafka's own tools (4 minutes); AGAINST=kafka for the reference.
+	$(PYTEST) --timeout=120 --session-timeout=300 tests/conformance --against=$(AGAINST)
+
+answers: $(VENV)/.tested ## Record Apache Kafka's answers anew, for the conformance tests.
+	$(BIN)/python -m tests.conformance.answers
 
 simulation: $(VENV)/.tested ## A whole broker in virtual time, from seeds (3 minutes).
 	$(PYTEST) -n auto --timeout=120 --session-timeout=180 tests/simulation
