@@ -13,7 +13,7 @@ from ottla.broker.recovery_progress import RecoveryProgress
 from ottla.broker.settings import Settings
 from ottla.broker.topic_config import TopicConfig
 from ottla.env.environment import Environment
-from ottla.metadata.cluster import TOPIC_RESOURCE
+from ottla.metadata.cluster import MIGRATING_DIRECTORY, TOPIC_RESOURCE, UNASSIGNED_DIRECTORY
 from ottla.metadata.image import ClusterImage
 from ottla.model.errors import ErrorCode, Refusal
 from ottla.model.types import Offset, TopicPartition, Uuid, WallTime
@@ -138,6 +138,12 @@ class LogDirectories:
             if d.meta and d.meta.directory_id and d.path in self._settings.log_dirs
         )
 
+    def is_lost(self, directory_id: Uuid) -> bool:
+        """Whether a replica that the cluster knows to lie there cannot be had."""
+        if directory_id in (UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY):
+            return False
+        return all(not d.meta or d.meta.directory_id != directory_id for d in self.online())
+
     def offline_ids(self) -> tuple[Uuid, ...]:
         offline = [d for d in self._directories.values() if d.failure is not None]
         return tuple(d.meta.directory_id for d in offline if d.meta and d.meta.directory_id)
@@ -188,6 +194,9 @@ class LogDirectories:
         for directory in self.online():
             marks = {name: high_watermarks.get(name, 0) for name in directory.logs}
             self._try(directory, partial(directory.close, broker_epoch, marks))
+        for directory in self._directories.values():
+            if directory.failure is not None:
+                directory.abandon()
 
     def abandon(self) -> None:
         for directory in self._directories.values():
@@ -211,6 +220,7 @@ class LogDirectories:
 
     def _check_identities(self) -> None:
         known = {d.meta.cluster_id for d in self._directories.values() if d.meta}
+        by_id: dict[Uuid, str] = {}
         for directory in self._directories.values():
             meta = directory.meta
             if meta is None or meta.directory_id is None:
@@ -222,6 +232,12 @@ class LogDirectories:
                 raise DirectoryRefused(
                     f"the directories of log.dirs belong to {len(known)} clusters "
                     f"({', '.join(sorted(known))}): leave out the foreign ones."
+                )
+            twin = by_id.setdefault(meta.directory_id, directory.path)
+            if twin != directory.path:
+                raise DirectoryRefused(
+                    f"{twin} and {directory.path} have the same directory.id in their "
+                    "meta.properties: one is a copy of the other, so leave one out of log.dirs."
                 )
 
     def _set_strays(self, directory: LogDirectory, image: ClusterImage) -> None:

@@ -186,6 +186,7 @@ class Partitions:
             return Refusal(ErrorCode.UNKNOWN_TOPIC_ID)
         if known is None or index not in known.partitions:
             return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        if (known.name, index) in self._offline:
+        where = known.partitions[index].directory_of(self._broker.node_id)
+        if (known.name, index) in self._offline or self.directories.is_lost(where):
             return Refusal(ErrorCode.KAFKA_STORAGE_ERROR)  # We should have it, and do not.
         return Refusal(ErrorCode.NOT_LEADER_OR_FOLLOWER)

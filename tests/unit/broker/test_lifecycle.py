@@ -1,41 +1,73 @@
-from ottla.metadata.cluster import Endpoint
-from ottla.model.types import NodeId
-from tests.unit.broker.serving import CONTROLLER, LISTENER, serving
+"""A broker in its controller's eyes: registered, unfenced, without a disk, gone."""
 
-ONE = NodeId(1)
+import errno
 
-
-def test_a_broker_that_serves_is_registered_and_unfenced() -> None:
-    with serving(broker_rack="r") as world:
-        broker = world.broker.image.brokers[ONE]
-        assert broker.is_active
-        assert broker.rack == "r"
-        assert broker.endpoints == {LISTENER: Endpoint("broker", 9092, 0)}
-        assert broker.epoch == world.broker.lifecycle.broker_epoch
-        assert list(broker.directories) == world.broker.directories.ids()
+from tests.unit.broker.requests import write
+from tests.unit.broker.serving import CONTROLLER, serving
 
 
-def test_its_controller_is_registered_with_its_own_listener() -> None:
+def test_a_started_broker_is_registered_and_unfenced() -> None:
+    with serving(broker_rack="r1") as world:
+        node = world.broker.image.brokers[1]
+        assert not node.is_fenced
+        assert node.rack == "r1"
+        assert (node.endpoints["PLAINTEXT"].host, node.endpoints["PLAINTEXT"].port) == (
+            "broker",
+            9092,
+        )
+        assert node.epoch == world.broker.lifecycle.broker_epoch
+        assert set(node.directories) == set(world.broker.directories.ids())
+        controller = world.broker.image.controllers[1]
+        assert controller.endpoints[CONTROLLER].port == 9093
+
+
+def test_every_start_is_a_new_life() -> None:
     with serving() as world:
-        endpoint = world.broker.image.controllers[ONE].endpoints[CONTROLLER]
-        assert endpoint.port == world.broker.addresses[CONTROLLER].port
-
-
-def test_every_start_is_a_new_incarnation_with_a_higher_epoch() -> None:
-    with serving() as world:
-        first = world.broker.image.brokers[ONE]
+        first = world.broker.lifecycle.broker_epoch
+        incarnation = world.broker.image.brokers[1].incarnation_id
         world.restart()
-        second = world.broker.image.brokers[ONE]
-        assert second.epoch > first.epoch
-        assert second.incarnation_id != first.incarnation_id
+        assert world.broker.lifecycle.broker_epoch > first
+        assert world.broker.image.brokers[1].incarnation_id != incarnation
 
 
-def test_a_clean_stop_hands_the_partitions_back() -> None:
+def test_a_broker_that_stops_hands_its_partitions_back() -> None:
     with serving() as world:
         world.topic("t", 2)
+        write(world, b"a")
+        epoch = world.partition().leader_epoch
         world.stop()
-        image = world.broker.image
-        assert image.brokers[ONE].is_fenced
-        assert {p.leader for p in image.topics_by_name["t"].partitions.values()} == {-1}
+        assert world.broker.image.brokers[1].is_fenced or all(
+            part.leader == -1 for part in world.broker.image.topics_by_name["t"].partitions.values()
+        )
         world.start()
-        assert world.partition("t", 1).log.end_offset == 0
+        assert world.partition().leader_epoch > epoch
+        assert write(world, b"b") == 1
+
+
+def test_a_lost_disk_is_told_at_once() -> None:
+    with serving(directories=["/data-0", "/data-1"]) as world:
+        world.topic("t", 2)
+        [lost] = [d for d in world.broker.directories.all() if d.path == "/data-1"]
+        log = next(iter(lost.logs.values()))
+        world.broker.directories.write_failed(log, OSError(errno.EIO, "told so"))
+        world.settle()
+        leaders = {
+            index: part.leader
+            for index, part in world.broker.image.topics_by_name["t"].partitions.items()
+        }
+        assert leaders == {log.topic_partition.partition: -1, 1 - log.topic_partition.partition: 1}
+
+
+def test_a_disk_that_comes_back_brings_its_partitions_back() -> None:
+    with serving(directories=["/data-0", "/data-1"]) as world:
+        world.topic("t", 2)
+        for index in (0, 1):
+            write(world, b"a", partition=index)
+        world.pass_ms(90_000)
+        [lost] = [d for d in world.broker.directories.all() if d.path == "/data-1"]
+        log = next(iter(lost.logs.values()))
+        world.broker.directories.write_failed(log, OSError(errno.EIO, "told so"))
+        world.settle()
+        world.restart()
+        for index in (0, 1):
+            assert write(world, b"b", partition=index) == 1

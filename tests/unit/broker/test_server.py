@@ -5,6 +5,7 @@ import errno
 
 import pytest
 
+from ottla.protocol.messages import create_topics
 from tests.unit.broker.requests import fetch_request, only, values_of, write
 from tests.unit.broker.serving import BROKER_RESOURCE, CONTROLLER, LISTENER, World, serving
 
@@ -84,8 +85,9 @@ def test_work_that_fails_beside_the_requests_ends_the_broker() -> None:
 def test_a_metadata_log_that_cannot_be_written_ends_the_broker() -> None:
     with serving() as world:
         world.disk.fail("append", errno.EIO, path_contains="__cluster_metadata")
-        with pytest.raises(TimeoutError):
-            world.topic()
+        wanted = create_topics.CreatableTopic("t", 1, 1)
+        world.client().send(create_topics.Request(topics=[wanted]))
+        world.settle()
         assert isinstance(world.broker.failed.exception(), OSError)
 
 

@@ -71,7 +71,6 @@ def test_a_directory_that_could_not_be_opened_is_listed_too() -> None:
     with serving(directories=TWO) as world:
         world.stop()
         world.disk.fail("read", path_contains="/data-1/meta.properties")
-        world.disk.fail("read", path_contains="/data-1/meta.properties")
         world.start()
         answer = world.client().ask(wire.Request(None), 4)
         codes = {result.log_dir: result.error_code for result in answer.results}

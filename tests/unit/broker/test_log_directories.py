@@ -1,0 +1,131 @@
+"""Several log directories: who gets which log, and what the loss of one costs."""
+
+import errno
+
+import pytest
+
+from ottla.model.errors import ErrorCode
+from ottla.storage.directory import DirectoryRefused
+from tests.unit.broker.requests import batch, only, produce_request, write
+from tests.unit.broker.serving import World, serving
+
+TWO = ["/data-0", "/data-1"]
+
+
+def counts(world: World) -> dict[str, int]:
+    return {d.path: len(d.logs) for d in world.broker.directories.all()}
+
+
+def fail(world: World, path: str, error: int = errno.EIO) -> None:
+    [directory] = [d for d in world.broker.directories.all() if d.path == path]
+    log = next(iter(directory.logs.values()))
+    world.broker.directories.write_failed(log, OSError(error, "told so", path))
+    world.settle()
+
+
+def test_a_new_log_goes_where_the_fewest_are() -> None:
+    with serving(directories=["/data-0", "/data-1", "/data-2"]) as world:
+        world.topic("t", 7)
+        assert sorted(counts(world).values()) == [2, 2, 3]
+
+
+def test_the_metadata_log_may_have_a_directory_of_its_own() -> None:
+    with serving(directories=TWO, metadata_log_dir="/meta") as world:
+        world.topic("t", 4)
+        assert counts(world) == {"/meta": 0, "/data-0": 2, "/data-1": 2}
+        assert "__cluster_metadata-0" in world.disk.list("/meta")
+        assert len(world.broker.directories.ids()) == 2
+
+
+def test_the_last_log_directory_ends_the_broker_even_if_the_metadata_lie_elsewhere() -> None:
+    with serving(directories=TWO, metadata_log_dir="/meta") as world:
+        world.topic("t", 4)
+        fail(world, "/data-0")
+        assert not world.broker.failed.done()
+        fail(world, "/data-1")
+        assert isinstance(world.broker.failed.exception(), OSError)
+
+
+def test_the_directory_of_the_metadata_log_is_needed() -> None:
+    with serving(directories=TWO) as world:
+        world.topic("t", 4)
+        fail(world, "/data-0")
+        assert isinstance(world.broker.failed.exception(), OSError)
+
+
+def test_a_full_disk_takes_nothing_offline() -> None:
+    with serving(directories=TWO) as world:
+        world.topic("t", 4)
+        fail(world, "/data-1", errno.ENOSPC)
+        assert world.broker.directories.is_any_full
+        codes = set()
+        for index in range(4):
+            part = only(world.client().ask(produce_request(batch(b"a"), "t", index), 12))
+            codes.add((world.partition("t", index).log.directory[:7], part.error_code))
+        assert codes == {("/data-0", 0), ("/data-1", ErrorCode.KAFKA_STORAGE_ERROR)}
+        world.pass_ms(1100)
+        assert not world.broker.directories.is_any_full
+        for index in range(4):
+            write(world, b"b", partition=index)
+
+
+def test_a_directory_that_is_gone_at_the_start_is_offline_and_keeps_its_partitions() -> None:
+    with serving(directories=TWO) as world:
+        world.topic("t", 4)
+        for index in range(4):
+            write(world, b"a", partition=index)
+        lost = [i for i in range(4) if world.partition("t", i).log.directory[:7] == "/data-1"]
+        world.stop()
+        world.disk.fail("read", errno.EIO, path_contains="/data-1/meta.properties")
+        world.start()
+        assert world.broker.directories.unopened() == ["/data-1"]
+        for index in range(4):
+            part = only(world.client().ask(produce_request(batch(b"b"), "t", index), 12))
+            assert part.error_code == (ErrorCode.KAFKA_STORAGE_ERROR if index in lost else 0)
+        world.topic("new", 2)
+        assert write(world, b"n", topic="new", partition=1) == 0
+        world.restart()
+        for index in lost:
+            assert world.partition("t", index).high_watermark == 1
+
+
+def test_what_the_cluster_does_not_know_is_kept_and_not_served() -> None:
+    with serving() as world:
+        world.topic("t")
+        write(world, b"a")
+        world.stop()
+        world.disk.make_directory("/data/stranger-0")
+        world.start()
+        names = world.disk.list("/data")
+        assert any(name.startswith("stranger-0.") and name.endswith("-stray") for name in names)
+        assert len(world.broker.partitions) == 1
+
+
+@pytest.mark.parametrize(
+    ("key", "sentence"), [("cluster.id", "belong to 2 clusters"), ("directory.id", "is a copy")]
+)
+def test_directories_that_do_not_belong_together_are_refused(key: str, sentence: str) -> None:
+    with serving(directories=TWO) as world:
+        world.stop()
+        first, second = (world.disk.read(f"{path}/meta.properties") for path in TWO)
+        lines = dict(line.split("=") for line in second.decode().split() if "=" in line)
+        same = dict(line.split("=") for line in first.decode().split() if "=" in line)
+        lines[key] = same[key] if key == "directory.id" else "AAAAAAAAAAAAAAAAAAAAEA"
+        file = world.disk.open("/data-1/meta.properties")
+        file.truncate(0)
+        file.append(["\n".join(f"{name}={value}" for name, value in lines.items()).encode()])
+        with pytest.raises(DirectoryRefused, match=sentence):
+            world.start()
+        assert not world.disk.locked
+        file.truncate(0)
+        file.append([second])
+        world.start()
+
+
+def test_checkpoints_say_how_far_each_log_is() -> None:
+    with serving() as world:
+        world.topic("t", 2)
+        write(world, b"a", b"b", partition=1)
+        world.run(world.broker._housekeeping._sync_and_checkpoint())
+        assert b"t 1 2" in world.disk.read("/data/recovery-point-offset-checkpoint")
+        assert b"t 1 2" in world.disk.read("/data/replication-offset-checkpoint")
