@@ -11,19 +11,33 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from tests.conformance import answer_steps, raw
+from tests.conformance import (
+    answer_config_steps,
+    answer_description_steps,
+    answer_record_steps,
+    answer_topic_steps,
+    raw,
+)
+from tests.conformance.answer_frames import RAW
 from tests.conformance.answer_world import World
 from tests.conformance.apache_kafka import ApacheKafka
 from tests.conformance.broker_process import BrokerProcess
 
 RECORDED = Path(__file__).parent / "recorded/answers.json"
+# In this order: later steps use what earlier ones made.
+STEPS = [
+    *answer_topic_steps.STEPS,
+    *answer_record_steps.STEPS,
+    *answer_description_steps.STEPS,
+    *answer_config_steps.STEPS,
+]
 
 
 def run(broker: BrokerProcess) -> dict[str, Any]:
     """Every step in each of its versions, in order, by name and version."""
     answers: dict[str, Any] = {}
     world = World(broker.bootstrap)
-    for step in answer_steps.STEPS:
+    for step in STEPS:
         for version in step.versions:
             name = f"{step.name} v{version}"
             answer = world.ask_until_loaded(step.request(world, version), version)
@@ -31,7 +45,7 @@ def run(broker: BrokerProcess) -> dict[str, Any]:
             answers[name] = answer if isinstance(answer, str) else raw.as_json(answer)
             if step.settles:
                 world.settle()
-    for name, data in answer_steps.RAW.items():
+    for name, data in RAW.items():
         with raw.Connection(broker.bootstrap) as connection:
             connection.send_bytes(data)
             frame = connection.receive_frame(seconds_max=3)
