@@ -9,15 +9,10 @@ LOCK: Final = ".lock"
 META_PROPERTIES: Final = "meta.properties"
 
 # What an empty directory may hold: a file system's own, and a formatting that was cut off.
-_NOTHING: Final = frozenset(
-    {
-        LOCK,
-        "lost+found",
-        f"{META_PROPERTIES}.tmp",
-        "bootstrap.checkpoint",
-        "bootstrap.checkpoint.tmp",
-    }
-)
+_NOTHING: Final = frozenset({LOCK, "lost+found", f"{META_PROPERTIES}.tmp"})
+_BOOTSTRAP: Final = "bootstrap.checkpoint"
+_METADATA: Final = "__cluster_metadata-0"
+_FIRST_SNAPSHOT: Final = "00000000000000000000-0000000000."
 
 
 class DirectoryRefused(Exception):
@@ -65,7 +60,19 @@ def read_meta(disk: Disk, path: str) -> MetaProperties | None:
 
 def is_unused(disk: Disk, path: str) -> bool:
     """Whether nothing is in the directory that somebody might miss."""
-    return not disk.exists(path) or _NOTHING.issuperset(disk.list(path))
+    if not disk.exists(path):
+        return True
+    return all(
+        name in _NOTHING or name.startswith(_BOOTSTRAP) or _is_formatted_only(disk, path, name)
+        for name in disk.list(path)
+    )
+
+
+def _is_formatted_only(disk: Disk, path: str, name: str) -> bool:
+    """Whether this is the metadata log as formatting leaves it: the first voters, and no log."""
+    return name == _METADATA and all(
+        file.startswith(_FIRST_SNAPSHOT) for file in disk.list(f"{path}/{name}")
+    )
 
 
 def refuse_foreign(

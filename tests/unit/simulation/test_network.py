@@ -1,167 +1,14 @@
-"""The simulated network: streams in order and whole, until something breaks them."""
+"""The simulated network: who finds whom, what gets lost, and that a seed decides all of it."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from random import Random
 
 import pytest
 
-from ottla.env.files import FileRange
 from ottla.env.network import Channel
-from ottla.simulation.loop import MILLISECOND, VirtualLoop
+from ottla.simulation.loop import MILLISECOND
 from ottla.simulation.network import SimulatedNetwork
-from ottla.simulation.process import Process, task_factory
-from ottla.simulation.trace import Trace
-
-
-class Recorder:
-    """A peer that keeps what it gets."""
-
-    def __init__(self, channel: Channel) -> None:
-        self.channel = channel
-        self.data = bytearray()
-        self.times_sent = 0
-        self.is_closed = False
-        self._buffer = bytearray(4096)
-        self.on_data: Callable[[Recorder], None] = lambda _: None
-
-    def buffer(self) -> memoryview:
-        return memoryview(self._buffer)
-
-    def received(self, count: int) -> None:
-        self.data += self._buffer[:count]
-        self.on_data(self)
-
-    def sent(self) -> None:
-        self.times_sent += 1
-
-    def closed(self) -> None:
-        self.is_closed = True
-
-
-class OpenFile:
-    def __init__(self, data: bytes) -> None:
-        self.path = "file"
-        self.size = len(data)
-        self._data = data
-
-    def read(self, position: int, size: int) -> bytes:
-        return self._data[position : position + size]
-
-
-World = Callable[[SimulatedNetwork], Awaitable[None]]
-
-
-def run(world: World, seed: int = 1) -> str:
-    loop = VirtualLoop()
-    loop.set_task_factory(task_factory)
-    trace = Trace(lambda: loop.now_ns)
-    try:
-        loop.run_until_complete(world(SimulatedNetwork(loop, Random(seed), trace)))
-    finally:
-        loop.close()
-    return trace.digest()
-
-
-async def pair(network: SimulatedNetwork) -> tuple[Recorder, Recorder]:
-    """Both peers of a connection: the client's and the server's."""
-    accepted: list[Recorder] = []
-    connected: list[Recorder] = []
-
-    def accept(channel: Channel) -> Recorder:
-        accepted.append(Recorder(channel))
-        return accepted[0]
-
-    def begin(channel: Channel) -> Recorder:
-        connected.append(Recorder(channel))
-        return connected[0]
-
-    (await network.host("server").listen("", 9092, accept)).start()
-    await network.host("client").connect("server", 9092, begin)
-    return connected[0], accepted[0]
-
-
-def test_bytes_arrive_in_order_and_once() -> None:
-    async def world(network: SimulatedNetwork) -> None:
-        client, server = await pair(network)
-        expected = b"".join(number.to_bytes(4, "big") for number in range(100_000))
-        for start in range(0, len(expected), 7_777):
-            client.channel.send([expected[start : start + 7_777]])
-            await asyncio.sleep(0.0001)
-        await asyncio.sleep(1)
-        assert server.data == expected
-        assert client.times_sent > 0
-        assert client.channel.unsent == 0
-
-    run(world)
-
-
-def test_a_file_is_read_only_when_it_is_sent() -> None:
-    async def world(network: SimulatedNetwork) -> None:
-        client, server = await pair(network)
-        content = bytes(range(256)) * 4096
-        client.channel.send([b"head", FileRange(OpenFile(content), 100, 1_000_000), b"tail"])
-        await asyncio.sleep(1)
-        assert server.data == b"head" + content[100:1_000_100] + b"tail"
-
-    run(world)
-
-
-def test_a_file_that_is_too_short_closes_the_connection() -> None:
-    async def world(network: SimulatedNetwork) -> None:
-        client, server = await pair(network)
-        client.channel.send([FileRange(OpenFile(b"short"), 0, 100)])
-        await asyncio.sleep(1)
-        assert client.is_closed
-        assert server.is_closed
-
-    run(world)
-
-
-def test_a_reader_that_pauses_holds_up_the_sender() -> None:
-    async def world(network: SimulatedNetwork) -> None:
-        client, server = await pair(network)
-        server.channel.pause_reading()
-        client.channel.send([bytes(10 << 20)])
-        await asyncio.sleep(1)
-        assert not server.data
-        assert client.channel.unsent == 1
-        server.channel.resume_reading()
-        await asyncio.sleep(1)
-        assert len(server.data) == 10 << 20
-        assert client.channel.unsent == 0
-
-    run(world)
-
-
-def test_what_was_sent_before_a_close_still_arrives() -> None:
-    async def world(network: SimulatedNetwork) -> None:
-        client, server = await pair(network)
-        client.channel.send([b"farewell"])
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        client.channel.close()
-        assert client.is_closed
-        assert not server.is_closed
-        await asyncio.sleep(1)
-        assert server.data == b"farewell"
-        assert server.is_closed
-
-    run(world)
-
-
-def test_a_reset_ends_both_sides_in_the_middle() -> None:
-    async def world(network: SimulatedNetwork) -> None:
-        client, server = await pair(network)
-        server.on_data = lambda peer: network.reset_some("server", 1.0) and None
-        client.channel.send([bytes(200_000)])
-        await asyncio.sleep(1)
-        assert client.is_closed
-        assert server.is_closed
-        assert 0 < len(server.data) < 200_000
-        assert network.channels == []
-
-    run(world)
+from ottla.simulation.process import Process
+from tests.unit.simulation.streams import Recorder, pair, run
 
 
 def test_a_clogged_host_hears_everything_later() -> None:
@@ -282,3 +129,36 @@ def test_a_seed_gives_the_same_trace_and_another_seed_another() -> None:
 
     assert run(world, 7) == run(world, 7)
     assert run(world, 7) != run(world, 8)
+
+
+def test_a_host_goes_on_after_the_process_that_woke_it_was_killed() -> None:
+    async def world(network: SimulatedNetwork) -> None:
+        peers: list[Recorder] = []
+
+        def accept(channel: Channel) -> Recorder:
+            peers.append(Recorder(channel))
+            return peers[-1]
+
+        async def serve(process: Process) -> None:
+            listening = await network.host("server").listen("", 9092, accept)
+            listening.start()
+
+        first = Process("server/1")
+        await first.start(serve(first))
+        client = network.host("client")
+        channel = await client.connect("server", 9092, Recorder)
+        # More than may be under way: the server's reads let the client send the rest.
+        channel.send([bytes(4 << 20)])
+        was_read = asyncio.Event()
+        peers[0].on_data = lambda _: was_read.set()
+        await was_read.wait()
+        first.kill()
+        second = Process("server/2")
+        await second.start(serve(second))
+        again = await client.connect("server", 9092, Recorder)
+        again.send([b"hello"])
+        await asyncio.sleep(1)
+        assert peers[1].data == b"hello"
+        first.bury()
+
+    run(world)

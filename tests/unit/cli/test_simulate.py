@@ -1,0 +1,20 @@
+import os
+import subprocess
+import sys
+
+
+def ottla(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-m", "ottla.cli.main", "simulate", *arguments],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONHASHSEED": "random"},
+    )
+
+
+def test_a_seed_is_replayed_and_says_what_happened() -> None:
+    first, second = ottla("--seed", "2"), ottla("--seed", "2", "--trace")
+    assert first.returncode == second.returncode == 0, first.stderr + second.stderr
+    assert first.stdout.startswith("seed 2: ")
+    assert first.stdout == second.stdout.splitlines(keepends=True)[-1]
+    assert "broker>producer-0 receives" in second.stdout
