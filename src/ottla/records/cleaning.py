@@ -91,38 +91,61 @@ def clean_batch(
     if verdict.is_discarded:
         return _empty(batch) if verdict.is_kept_empty else None
     data = _unfold(batch, rules.decompressed_bytes_max)
-    spans = _spans(data, batch.count)
-    kept = spans if batch.is_control else _kept(spans, batch, offsets, rules.now)
-    if not kept:
+    kept = _kept(batch, data, offsets, rules.now)
+    if not kept.count:
         return _empty(batch) if verdict.is_kept_empty else None
-    has_horizon = bool(batch.attributes & DELETE_HORIZON)
-    begins_to_go = verdict.is_marker_of_nothing or not all(span.has_value for span in kept)
-    if begins_to_go and not has_horizon:
+    begins_to_go = verdict.is_marker_of_nothing or kept.has_tombstones
+    if begins_to_go and not batch.attributes & DELETE_HORIZON:
         horizon = min(rules.now + rules.delete_retention_ms, TIMESTAMP_MAX)
-        body = _rebased(data, kept, batch.base_timestamp - horizon)
+        body = _rebased(kept, batch.base_timestamp - horizon)
         return _rebuilt(batch, kept, body, batch.attributes | DELETE_HORIZON, horizon)
-    if len(kept) == batch.count:
+    if kept.count == batch.count:
         return batch.data
-    body = b"".join([data[span.start : span.end] for span in kept])
-    return _rebuilt(batch, kept, body, batch.attributes, batch.base_timestamp)
+    return _rebuilt(batch, kept, kept.body, batch.attributes, batch.base_timestamp)
 
 
-def _kept(
-    spans: list[_Span], batch: Batch, offsets: LatestOffsets, now: WallTime
-) -> list[_Span]:
+@dataclass(slots=True)
+class _Kept:
+    body: Buffer
+    count: int
+    has_tombstones: bool
+    timestamp_delta_max: int
+
+
+def _kept(batch: Batch, data: bytes, offsets: LatestOffsets, now: WallTime) -> _Kept:
+    """What stays of an unfolded body. Neighbours that stay are copied in one piece."""
     horizon = delete_horizon(batch)
-    are_tombstones_kept = horizon is None or now < horizon
+    is_past_horizon = horizon is not None and horizon <= now
     base_offset, end_offset, latest = batch.base_offset, offsets.end_offset, offsets.latest
-    return [
-        span
-        for span in spans
-        if (offset := base_offset + span.offset_delta) >= end_offset
-        or (
-            span.key is not None
-            and (span.has_value or are_tombstones_kept)
-            and offset >= latest(span.key)
-        )
-    ]
+    is_control = batch.is_control
+    kept = _Kept(b"", 0, False, -TIMESTAMP_MAX)
+    pieces = bytearray()
+    run_start = 0
+    for span in _spans(data, batch.count):
+        offset = base_offset + span.offset_delta
+        if not (
+            is_control
+            or offset >= end_offset
+            or (
+                span.key is not None
+                and (span.has_value or not is_past_horizon)
+                and offset >= latest(span.key)
+            )
+        ):
+            pieces += data[run_start : span.start]
+            run_start = span.end
+            continue
+        kept.count += 1
+        if not span.has_value:
+            kept.has_tombstones = True
+        if span.timestamp_delta > kept.timestamp_delta_max:
+            kept.timestamp_delta_max = span.timestamp_delta
+    if run_start:
+        pieces += data[run_start:]
+        kept.body = pieces
+    else:
+        kept.body = data
+    return kept
 
 
 def _unfold(batch: Batch, bytes_max: int) -> bytes:
@@ -132,9 +155,11 @@ def _unfold(batch: Batch, bytes_max: int) -> bytes:
         raise BadRecords(str(failure)) from failure
 
 
-def _spans(data: bytes, count: int) -> list[_Span]:
-    """Every record of an unfolded body. Varints of one byte, nearly all, are read in place."""
-    spans: list[_Span] = []
+def _spans(data: bytes, count: int) -> Iterator[_Span]:
+    """Every record of an unfolded body, one by one: a small batch may hold millions.
+
+    Varints of one byte, nearly all, are read in place.
+    """
     position = 0
     try:
         for _ in range(count):
@@ -164,40 +189,38 @@ def _spans(data: bytes, count: int) -> list[_Span]:
             if not start < position < end <= len(data):
                 raise BadRecords(f"a record of {size} bytes at byte {start} of {len(data)}")
             # The length of a missing value is -1, whose varint is 1.
-            spans.append(
-                _Span(start, end, after, timestamp_delta, offset_delta, key, data[position] != 1)
-            )
+            has_value = data[position] != 1
+            yield _Span(start, end, after, timestamp_delta, offset_delta, key, has_value)
             position = end
     except IndexError as failure:
         raise BadRecords("a record ends too early") from failure
     if position != len(data):
         raise BadRecords(f"{len(data) - position} bytes follow the last record")
-    return spans
 
 
-def _rebased(data: bytes, spans: list[_Span], shift: int) -> bytes:
-    """The records with their timestamps counted from another base, which is `shift` later."""
+def _rebased(kept: _Kept, shift: int) -> bytes:
+    """The records with timestamps that count from another base; `shift` is added to each."""
     out = bytearray()
-    for span in spans:
+    for span in _spans(bytes(kept.body), kept.count):
         timestamp = bytearray()
         write_varint(span.timestamp_delta + shift, timestamp)
         write_varint(1 + len(timestamp) + span.end - span.after_timestamp, out)
         out.append(0)
         out += timestamp
-        out += data[span.after_timestamp : span.end]
+        out += kept.body[span.after_timestamp : span.end]
     return bytes(out)
 
 
 def _rebuilt(
-    batch: Batch, spans: list[_Span], body: bytes, attributes: int, base_timestamp: int
+    batch: Batch, kept: _Kept, body: Buffer, attributes: int, base_timestamp: int
 ) -> bytearray:
     max_timestamp = batch.max_timestamp
     if not attributes & LOG_APPEND_TIME:
-        max_timestamp = batch.base_timestamp + max(span.timestamp_delta for span in spans)
+        max_timestamp = batch.base_timestamp + kept.timestamp_delta_max
     codec = attributes & CODEC_MASK
     if codec:
         body = compress(codec, body)
-    return _sealed(batch, body, attributes, base_timestamp, max_timestamp, len(spans))
+    return _sealed(batch, body, attributes, base_timestamp, max_timestamp, kept.count)
 
 
 def _empty(batch: Batch) -> bytearray:
@@ -207,7 +230,7 @@ def _empty(batch: Batch) -> bytearray:
 
 
 def _sealed(
-    batch: Batch, body: bytes, attributes: int, base_timestamp: int, max_timestamp: int, count: int
+    batch: Batch, body: Buffer, attributes: int, base_timestamp: int, max_timestamp: int, count: int
 ) -> bytearray:
     data = bytearray(HEADER_BYTES)
     HEADER.pack_into(

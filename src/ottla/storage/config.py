@@ -21,5 +21,9 @@ class LogConfig:
     retention_bytes: int = -1
     file_delete_delay_ms: Millis = 60_000
     producer_id_expiration_ms: Millis = DAY_MS  # A broker config, the same for all of its logs.
+    delete_retention_ms: Millis = DAY_MS  # How long a compacted log keeps tombstones.
+    compaction_lag_ms_min: Millis = 0
+    compaction_lag_ms_max: Millis = 2**63 - 1
+    dirty_ratio_min: float = 0.5  # `min.cleanable.dirty.ratio`.
     is_compacted: bool = False  # cleanup.policy holds `compact`.
     is_deleted: bool = True  # cleanup.policy holds `delete`.

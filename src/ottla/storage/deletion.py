@@ -18,10 +18,10 @@ class Deletion:
         self._directory = directory
         self._due: list[tuple[Millis, str]] = []
 
-    def rename_away(self, segment: Segment, due_ms: Millis) -> None:
+    def rename_away(self, segment: Segment, due_ms: Millis, *, with_snapshot: bool = True) -> None:
         """The segment is gone for readers to come; those who read it now keep their file."""
         segment.forget()
-        for kind in _KINDS:
+        for kind in _KINDS if with_snapshot else _KINDS[:-1]:
             path = segment.path(kind)
             if self._disk.exists(path):
                 self._disk.rename(path, path + DELETED)

@@ -17,21 +17,19 @@ from ottla.storage.checkpoint import decode_epochs
 from ottla.storage.config import LogConfig
 from ottla.storage.epochs import LeaderEpochs
 from ottla.storage.files import (
-    CLEANED,
-    DELETED,
     INDEXES,
     LEADER_EPOCHS,
     LOG,
     PRODUCER_SNAPSHOT,
-    SWAP,
     file_name,
     parse_file_name,
 )
+from ottla.storage.interrupted import InterruptedWork
 from ottla.storage.open_files import OpenFiles
 from ottla.storage.producer_snapshot import read_newest_snapshot, snapshots_in
 from ottla.storage.producer_state import Producers
 from ottla.storage.recovery import Progress, recover
-from ottla.storage.segment import Segment, scan
+from ottla.storage.segment import Segment
 
 
 @dataclass(slots=True)
@@ -74,7 +72,8 @@ class Loader:
     ) -> Loaded:
         self._recovery_point = recovery_point
         self._log_start_offset = log_start_offset
-        self._finish_interrupted_work()
+        if InterruptedWork(self._disk, self._directory, self._names).finish():
+            self._is_changed = True
         segments = self._list_segments()
         loaded = Loaded(segments, self._read_epochs(), Producers())
         if clean:
@@ -93,43 +92,6 @@ class Loader:
             # Removed for good: what comes back after the next crash must not be believed.
             self._disk.sync_directory(self._directory)
         return loaded
-
-    def _finish_interrupted_work(self) -> None:
-        """Remove what was being deleted or compacted; put finished compactions in place."""
-        if not any(name.endswith((DELETED, CLEANED, SWAP)) for name in self._names):
-            return
-        names = [(name, parse_file_name(name)) for name in sorted(self._names)]
-        marked = [(name, parsed) for name, parsed in names if parsed is not None and parsed[2]]
-        cleaned = [parsed[0] for _, parsed in marked if parsed[2] == CLEANED]
-        swaps: list[tuple[str, Offset, str]] = []
-        for name, (offset, kind, mark) in marked:
-            if mark == SWAP and (not cleaned or offset < min(cleaned)):
-                swaps.append((name, offset, kind))
-            elif mark in (DELETED, CLEANED, SWAP):
-                self._remove(name)
-        logs = [(name, offset) for name, offset, kind in swaps if kind == LOG]
-        if logs:
-            self._remove_replaced(
-                min(offset for _, offset in logs), max(self._end_of(name) for name, _ in logs)
-            )
-        for name, _, _ in swaps:
-            self._disk.rename(self._path(name), self._path(name.removesuffix(SWAP)))
-            self._names.discard(name)
-            self._names.add(name.removesuffix(SWAP))
-            self._is_changed = True
-
-    def _end_of(self, name: str) -> Offset:
-        file = self._disk.open(self._path(name))
-        end = 0
-        for _, batch in scan(file, 0, file.size):
-            end = batch.next_offset
-        return end
-
-    def _remove_replaced(self, start: Offset, end: Offset) -> None:
-        for name in sorted(self._names):
-            parsed = parse_file_name(name)
-            if parsed is not None and not parsed[2] and start <= parsed[0] < end:
-                self._remove(name)
 
     def _list_segments(self) -> list[Segment]:
         parsed = [parse_file_name(name) for name in self._names]

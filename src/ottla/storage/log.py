@@ -55,7 +55,7 @@ class Log:
         self.staged_end: Offset = self.end_offset
         self.log_start_offset: Offset = loaded.segments[0].base_offset
         self.recovery_point: Offset = self.end_offset
-        self._disk: Disk = open_files.disk
+        self.disk: Disk = open_files.disk
         self._staged: list[Batch] = []
         self._staged_bytes = 0
         self._completed: list[Completed] = []
@@ -224,7 +224,7 @@ class Log:
         self._segments.unsynced = []
         if self.epochs.is_dirty:
             path = f"{self.directory}/{LEADER_EPOCHS}"
-            work.append(EpochsToWrite(self._disk, path, self.epochs.entries()))
+            work.append(EpochsToWrite(self.disk, path, self.epochs.entries()))
             self.epochs.is_dirty = False
         self._syncing_end = self.end_offset
         file = self._segments.active.file
@@ -274,10 +274,8 @@ class Log:
     def advance_log_start(self, offset: Offset) -> None:
         """Nothing below `offset` is served any more; whole segments below it go with retention."""
         if offset > self.end_offset:
-            raise Refusal(
-                ErrorCode.OFFSET_OUT_OF_RANGE,
-                f"{self.topic_partition} cannot start at {offset}: it ends at {self.end_offset}",
-            )
+            message = f"{self.topic_partition} cannot start at {offset}: it ends before"
+            raise Refusal(ErrorCode.OFFSET_OUT_OF_RANGE, message)
         if offset > self.log_start_offset:
             self.log_start_offset = offset
             self.epochs.truncate_from_start(offset)
@@ -300,6 +298,10 @@ class Log:
         self.log_start_offset = max(self.log_start_offset, self.segments[0].base_offset)
         self.epochs.truncate_from_start(self.log_start_offset)
         return count
+
+    def replace_segments(self, sources: Sequence[Segment], by: Segment, now: WallTime) -> bool:
+        """Put a cleaned segment in their place; False if the log went on without them."""
+        return self._segments.replace(sources, by, now + self.config.file_delete_delay_ms)
 
     def remove_deleted(self, now: WallTime) -> None:
         """Remove the files whose `file.delete.delay.ms` is over."""
@@ -365,7 +367,7 @@ class Log:
     def _snapshot_producers(self, offset: Offset, noted: int) -> None:
         if offset > self.segments[0].base_offset:
             producers = self.producers.as_of(noted)
-            path = write_snapshot(self._disk, self.directory, offset, producers)
+            path = write_snapshot(self.disk, self.directory, offset, producers)
             self._segments.sync_later(path)
 
     def _take_back(self) -> None:
@@ -389,8 +391,8 @@ class Log:
         self._is_closed_cleanly = False
 
     def _reload_producers(self) -> None:
-        snapshots = snapshots_in(self._disk.list(self.directory))  # None is past the end now.
-        snapshot = read_newest_snapshot(self._disk, self.directory, snapshots)
+        snapshots = snapshots_in(self.disk.list(self.directory))  # None is past the end now.
+        snapshot = read_newest_snapshot(self.disk, self.directory, snapshots)
         start, producers = snapshot if snapshot is not None else (self.log_start_offset, {})
         self.producers.load(producers, start)
         for segment in self.segments[self._segments.index_of(start) :]:

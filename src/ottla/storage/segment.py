@@ -50,6 +50,7 @@ class Segment:
         "index_interval_bytes",
         "indexes",
         "log_path",
+        "mark",
         "next_offset",
         "size",
     )
@@ -62,11 +63,14 @@ class Segment:
         *,
         created_ms: Millis = 0,
         index_interval_bytes: int = 4096,
+        mark: str = "",
     ) -> None:
+        """`mark` ends the names of its files while it is not yet part of a log."""
         self.base_offset = base_offset
         self.next_offset = base_offset  # Of a sealed segment: where the next one begins, at most.
         self.directory = directory
-        self.log_path = f"{directory}/{file_name(base_offset, LOG)}"
+        self.mark = mark
+        self.log_path = self.path(LOG)
         self.size = 0
         self.created_ms = created_ms
         self.index_interval_bytes = index_interval_bytes
@@ -188,7 +192,7 @@ class Segment:
         return self._transactions
 
     def path(self, suffix: str) -> str:
-        return f"{self.directory}/{file_name(self.base_offset, suffix)}"
+        return f"{self.directory}/{file_name(self.base_offset, suffix)}{self.mark}"
 
     def find(self, offset: Offset) -> tuple[int, int] | None:
         """Position and size of the first batch that reaches `offset`; None if none does."""

@@ -4,6 +4,7 @@ Whole segments come and go here; which offsets and producers that means is `Log`
 """
 
 from bisect import bisect_right
+from collections.abc import Sequence
 
 from ottla.env.disk import Disk
 from ottla.env.files import FileRange
@@ -13,6 +14,7 @@ from ottla.storage.deletion import Deletion
 from ottla.storage.files import INDEXES
 from ottla.storage.open_files import OpenFiles
 from ottla.storage.segment import Segment
+from ottla.storage.swapping import discard, swap_in
 from ottla.storage.syncing import DirectoryToSync, PathToSync, Syncable
 from ottla.storage.transaction_index import AbortedTransaction
 
@@ -126,6 +128,26 @@ class Segments:
         # One by one: a power cut must not bring back an older segment without a younger one.
         self._disk.sync_directory(self._directory)
         return segment
+
+    def replace(self, sources: Sequence[Segment], cleaned: Segment, due_ms: Millis) -> bool:
+        """Put a cleaned segment in the place of its sources; False if they are not all here."""
+        first = self.index_of(sources[0].base_offset)
+        end = first + len(sources)
+        if self.all[first:end] != list(sources) or self.active in sources:
+            discard(self._disk, cleaned)
+            return False
+        swap_in(self._disk, cleaned, sources, self.deletion, due_ms)
+        segment = Segment(
+            self._open_files,
+            self._directory,
+            cleaned.base_offset,
+            created_ms=cleaned.created_ms,
+            index_interval_bytes=cleaned.index_interval_bytes,
+        )
+        segment.size = cleaned.size
+        segment.next_offset = self.all[end].base_offset
+        self.all[first:end] = [segment]
+        return True
 
     def forget(self) -> None:
         for segment in self.all:

@@ -7,6 +7,8 @@ from ottla.model.types import TopicPartition, WallTime
 from ottla.records.batch import Batch
 from ottla.records.record import Record, build_batch
 from ottla.simulation.disk import SimulatedDisk
+from ottla.storage.cleanable import cleanable
+from ottla.storage.cleaning import Cleaning, CleaningLimits
 from ottla.storage.config import LogConfig
 from ottla.storage.log import Log
 
@@ -124,3 +126,28 @@ def read_all(log: Log, *, start: int | None = None, bytes_max: int = 500) -> lis
             offset = batch.next_offset
         assert position, "the first batch is always whole"
     return found
+
+
+def clean_log(
+    log: Log,
+    *,
+    cleaned_to: int | None = None,
+    stable: int | None = None,
+    now: int = NOW,
+    limits: CleaningLimits = CleaningLimits(),  # noqa: B008 - it is frozen.
+) -> int:
+    """One round of compaction, as a broker does it; where the next round begins."""
+    log.sync()
+    last_stable_offset = log.end_offset if stable is None else stable
+    part = cleanable(log, cleaned_to, last_stable_offset, WallTime(now))
+    cleaning = Cleaning(log, part, WallTime(now), limits)
+    for _ in cleaning.gather():
+        pass
+    for group in cleaning.groups():
+        cleaned = cleaning.begin(group)
+        for _ in cleaning.copy(group, cleaned):
+            pass
+        assert log.replace_segments(group, cleaned, WallTime(now))
+    end_offset = cleaning.map.end_offset
+    cleaning.close()
+    return end_offset
