@@ -15,6 +15,8 @@ logger = logging.getLogger(__name__)
 IDLE_CHECK_MS = 10_000
 IDLE_CHECK_MS_MIN = 100
 DISK_CHECK_MS = 1_000
+LOOK_BYTES_MIN = 1 << 20
+RESERVE_PARTS = 4  # No more than one of these comes in between two looks at the free space.
 SNAPSHOT_CHECK_MS = 60_000
 DELETED_CHECK_MS = 1_000  # What was deleted frees its disk when its delay is over.
 
@@ -23,6 +25,7 @@ class Housekeeping:
     def __init__(self, broker: "Broker") -> None:
         self._broker = broker
         self._timers: dict[Callable[[], None], asyncio.TimerHandle] = {}
+        self._bytes_in_seen = 0  # When the free space was last looked at.
 
     def start(self) -> None:
         broker, settings = self._broker, self._broker.settings
@@ -60,7 +63,16 @@ class Housekeeping:
         self._broker.connections.close_idle()
         self._broker.partitions.flush_soon()  # The memory of some lets others go on.
 
+    def flushed(self) -> None:
+        """Look at the free space early if so much came in that the reserve is at stake."""
+        broker = self._broker
+        new_bytes = broker.metrics.bytes_in - self._bytes_in_seen
+        reserve_bytes = broker.settings.ottla_disk_reserve_bytes
+        if new_bytes > max(reserve_bytes // RESERVE_PARTS, LOOK_BYTES_MIN):
+            self._check_space()
+
     def _check_space(self) -> None:
+        self._bytes_in_seen = self._broker.metrics.bytes_in
         directories = self._broker.directories
         directories.check_space()
         if not directories.is_any_full:

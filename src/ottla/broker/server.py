@@ -162,6 +162,7 @@ class Broker:
         while self.partitions.staged:  # By those who had waited for the memory.
             self.partitions.flush()
             self.memory.flushed()
+        self._housekeeping.flushed()
 
     def _image_changed(self, delta: ImageDelta) -> None:
         """A stretch of the metadata log was committed: become what it says."""
