@@ -94,12 +94,12 @@ def plan_for(seed: int) -> Plan:
         settings["log.flush.interval.messages"] = "1"
     return Plan(
         seed=seed,
-        seconds=chance.choice((4.0, 8.0, 15.0)),
+        seconds=chance.choice((3.0, 6.0, 10.0)),
         topics=chance.randint(1, 3),
         partitions=chance.randint(1, 3),
         producers=tuple(chance.choice(GUARANTEES) for _ in range(chance.randint(1, 4))),
         consumers=chance.randint(1, 2),
-        records_per_second=chance.choice((20.0, 60.0, 150.0)),
+        records_per_second=chance.choice((20.0, 50.0, 100.0)),
         value_bytes_max=chance.choice((40, 400, 2_000)),
         is_synced=is_synced,
         log_dirs=chance.choice((1, 1, 2)),
