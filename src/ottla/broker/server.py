@@ -209,3 +209,4 @@ class Broker:
         logger.critical("the broker cannot go on: %s", error, exc_info=error)
         if not self.failed.done():
             self.failed.set_exception(error)
+            self.failed.exception()  # A start that fails has nobody who waits for it.
