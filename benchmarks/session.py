@@ -57,7 +57,7 @@ class Comparison:
 class Options:
     rounds: int = 5
     seconds: float = 1.2
-    warm_seconds: float = 8.0
+    warm_seconds: float = 15.0
     peers: tuple[str, ...] = (Ottla.name, Kafka.name)
     port: int = 21700
     directory: Path | None = None
@@ -137,7 +137,7 @@ class Session:
                 recycle_pages(self.directory, comparison.written_bytes)
                 self._measure(comparison, target, topic)
                 if isinstance(target, Peer):
-                    target.delete_topic(topic)
+                    target.delete_topic(topic, until_gone=comparison.written_bytes > 0)
 
     def _read_in_rounds(
         self, comparison: Comparison, peers: list[Peer], limits: list[Limit]
@@ -195,7 +195,7 @@ def warm_up(peer: Peer, seconds: float) -> None:
     raw(peer, topic, seconds / 8, c=4, d=2, s=1000, r=1024, P=4, b=1 << 29)
     raw(peer, topic, seconds / 8, m="fetch", c=4, P=4)
     rdkafka("produce", peer, topic, seconds / 8, P=4)
-    peer.delete_topic(topic)
+    peer.delete_topic(topic, until_gone=True)
 
 
 def recycle_pages(directory: Path, size: int) -> None:
