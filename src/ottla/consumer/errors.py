@@ -1,0 +1,28 @@
+"""What ends a consumer, said so that a person can act on it; and what a handler may raise.
+
+ConsumerError
+├── CannotConsume     the group or the topics cannot be read, and trying again will not help
+├── HandlerFailed     a record still fails after its retries, and there are no dead letters
+└── CannotDeadLetter  a record still fails, and could not be written to its dead letter topic
+Reject                raised by a handler: this record is not worth a retry
+"""
+
+
+class ConsumerError(Exception):
+    """The root of this tree. All that was done before it is committed."""
+
+
+class CannotConsume(ConsumerError):
+    pass
+
+
+class HandlerFailed(ConsumerError):
+    pass
+
+
+class CannotDeadLetter(ConsumerError):
+    pass
+
+
+class Reject(Exception):
+    """Raised by a handler: to try this record again would not help."""

@@ -1,0 +1,105 @@
+"""Polls: takes records into their lanes, and pauses partitions whose records pile up."""
+
+import logging
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ottla.client.message import Message
+from ottla.consumer.errors import CannotConsume
+from ottla.consumer.lanes import Lanes
+from ottla.model.types import TopicPartition
+
+if TYPE_CHECKING:
+    import confluent_kafka
+
+TURN_RECORDS_MAX = 1_000
+
+log = logging.getLogger("ottla.consumer")
+
+
+class Intake:
+    def __init__(
+        self, consumer: "confluent_kafka.Consumer", lanes: Lanes, topics: Sequence[str]
+    ) -> None:
+        self._consumer = consumer
+        self._lanes = lanes
+        self._topics = topics
+        self._told: set[str] = set()
+
+    def receive(self, wait_s: float) -> None:
+        """Wait for a record, and take all that are there; the group is served meanwhile."""
+        for _ in range(TURN_RECORDS_MAX):
+            raw = self._consumer.poll(wait_s)
+            if raw is None:
+                return
+            wait_s = 0
+            failure = raw.error()
+            if failure is not None:
+                self._failed(failure)
+                continue
+            message = as_message(raw)
+            lane = self._lanes.get(message.topic_partition)
+            if lane is None:
+                continue  # Just revoked.
+            lane.received(message)
+            if lane.is_full and not lane.is_paused:
+                lane.is_paused = True
+                self._consumer.pause([_raw(lane.place)])
+
+    def regulate(self) -> None:
+        """Read on where there is room again."""
+        for lane in self._lanes:
+            if lane.is_paused and lane.has_room:
+                lane.is_paused = False
+                self._consumer.resume([_raw(lane.place)])
+
+    def pause_all(self) -> None:
+        places = [_raw(lane.place) for lane in self._lanes]
+        if places:
+            self._consumer.pause(places)
+
+    def _failed(self, failure: "confluent_kafka.KafkaError") -> None:
+        from confluent_kafka import KafkaError
+
+        if failure.code() == KafkaError._PARTITION_EOF:
+            return
+        hopeless = (
+            KafkaError.TOPIC_AUTHORIZATION_FAILED,
+            KafkaError.GROUP_AUTHORIZATION_FAILED,
+            KafkaError.INCONSISTENT_GROUP_PROTOCOL,
+            KafkaError._AUTO_OFFSET_RESET,
+        )
+        if failure.fatal() or failure.code() in hopeless:
+            raise CannotConsume(f"cannot read {', '.join(self._topics)}: {failure.str()}")
+        if failure.str() not in self._told:  # It may come again with every poll.
+            self._told.add(failure.str())
+            log.warning("%s; going on", failure.str())
+
+
+def as_message(raw: "confluent_kafka.Message") -> Message:
+    from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME
+
+    kind, timestamp_ms = raw.timestamp()
+    headers: Any = raw.headers() or ()
+    topic, partition, offset = raw.topic(), raw.partition(), raw.offset()
+    assert topic is not None, "a record lies in a topic"
+    assert partition is not None, "a record lies in a partition"
+    assert offset is not None, "a record has an offset"
+    key: Any = raw.key()
+    value: Any = raw.value()
+    return Message(
+        topic,
+        partition,
+        offset,
+        timestamp_ms,
+        kind == TIMESTAMP_LOG_APPEND_TIME,
+        key,
+        value,
+        tuple(headers),
+    )
+
+
+def _raw(place: TopicPartition) -> "confluent_kafka.TopicPartition":
+    from confluent_kafka import TopicPartition as Place
+
+    return Place(*place)
