@@ -44,6 +44,21 @@ def add_gauges(broker: "Broker") -> None:
         lambda: {d.path: d.is_full for d in directories.all()},
         label="directory",
     )
+    add(
+        "ottla_cleaner_read_bytes",
+        "Bytes that compaction has read.",
+        lambda: broker.cleaner.read_bytes,
+    )
+    add(
+        "ottla_cleaner_written_bytes",
+        "Bytes that compaction has left of them.",
+        lambda: broker.cleaner.written_bytes,
+    )
+    add(
+        "ottla_cleaner_uncleanable_partitions",
+        "Partitions that are not compacted any more: their log lines say why.",
+        lambda: len(broker.cleaner.uncleanable),
+    )
     add("ottla_process_cpu_seconds", "Time this process has computed for.", _cpu_seconds)
     add("ottla_process_resident_bytes", "Memory this process takes.", _resident_bytes)
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any
 
+from ottla.broker.cleaner import Cleaner
 from ottla.broker.connection import Serve
 from ottla.broker.connections import Connections
 from ottla.broker.dispatch import CONTROLLER_SERVED, SERVED, Dispatcher
@@ -60,6 +61,7 @@ class Broker:
         self.quorum: QuorumDriver
         self.dispatchers: dict[str, Dispatcher] = {}  # By listener.
         self.failed: asyncio.Future[None]  # Done, with the reason, if the broker cannot go on.
+        self.cleaner = Cleaner(self)
         self._housekeeping = Housekeeping(self)
         self._listening: list[Listening] = []
         self._tasks: set[asyncio.Task[None]] = set()
@@ -105,6 +107,7 @@ class Broker:
         await self.lifecycle.register_controller()
         await self.lifecycle.register()
         self._housekeeping.start()
+        self.cleaner.start()
         for listening in self._listening:
             listening.start()
 
@@ -187,7 +190,7 @@ class Broker:
         if self.directories.is_needed(path):
             self._fail(error)
         elif self.lifecycle.is_registered:  # Else the registration will say it.
-            self.spawn(self.lifecycle.heartbeat(self.directories.offline_ids()))
+            self.spawn(self.lifecycle.tell_offline())
 
     async def _close(self) -> None:
         for listening in self._listening:

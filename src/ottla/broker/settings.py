@@ -77,6 +77,15 @@ class Settings:
     num_partitions: int
     unclean_leader_election_enable: bool
     # Logs.
+    log_cleaner_backoff_ms: int
+    log_cleaner_dedupe_buffer_size: int
+    log_cleaner_delete_retention_ms: int
+    log_cleaner_enable: bool
+    log_cleaner_io_buffer_load_factor: float
+    log_cleaner_io_max_bytes_per_second: float
+    log_cleaner_max_compaction_lag_ms: int
+    log_cleaner_min_cleanable_ratio: float
+    log_cleaner_min_compaction_lag_ms: int
     log_cleanup_policy: list[str]
     log_flush_interval_messages: int
     log_flush_interval_ms: int

@@ -21,14 +21,18 @@ class TopicConfig:
     compression_lz4_level: int
     compression_type: str
     compression_zstd_level: int
+    delete_retention_ms: int
     file_delete_delay_ms: int
     flush_messages: int
     flush_ms: int
     index_interval_bytes: int
+    max_compaction_lag_ms: int
     max_message_bytes: int
     message_timestamp_after_max_ms: int
     message_timestamp_before_max_ms: int
     message_timestamp_type: str
+    min_cleanable_dirty_ratio: float
+    min_compaction_lag_ms: int
     min_insync_replicas: int
     retention_bytes: int
     retention_ms: int
@@ -62,9 +66,13 @@ class TopicConfig:
 
     def log_config(self, settings: Settings) -> LogConfig:
         """What the topic's logs have to know."""
+        segment_ms = self.segment_ms
+        if self.is_compacted:
+            # Only sealed segments are cleaned: nothing may wait longer than it may stay dirty.
+            segment_ms = min(segment_ms, self.max_compaction_lag_ms)
         return LogConfig(
             segment_bytes=self.segment_bytes,
-            segment_ms=self.segment_ms,
+            segment_ms=segment_ms,
             segment_jitter_ms=self.segment_jitter_ms,
             segment_index_bytes=self.segment_index_bytes,
             index_interval_bytes=self.index_interval_bytes,
@@ -72,6 +80,10 @@ class TopicConfig:
             retention_bytes=self.retention_bytes,
             file_delete_delay_ms=self.file_delete_delay_ms,
             producer_id_expiration_ms=settings.producer_id_expiration_ms,
+            delete_retention_ms=self.delete_retention_ms,
+            compaction_lag_ms_min=self.min_compaction_lag_ms,
+            compaction_lag_ms_max=self.max_compaction_lag_ms,
+            dirty_ratio_min=self.min_cleanable_dirty_ratio,
             is_compacted=self.is_compacted,
             is_deleted="delete" in self.cleanup_policy,
         )

@@ -1,4 +1,4 @@
-"""What a log directory writes down of all its logs: how far synced, where they start, committed.
+"""What a log directory writes down of its logs: how far synced, committed, cleaned; their start.
 
 The recovery point is a promise: everything below it was synced. So it is lowered on disk before a
 log is cut, and the line of a deleted log goes before another of its name begins.
@@ -15,6 +15,7 @@ from ottla.storage.checkpoint import decode_offsets, encode_offsets, replace_fil
 RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
 LOG_STARTS: Final = "log-start-offset-checkpoint"
 HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
+CLEANED: Final = "cleaner-offset-checkpoint"
 
 
 class Checkpoints:
@@ -25,6 +26,7 @@ class Checkpoints:
         self.recovery_points = self._read(RECOVERY_POINTS)
         self.log_starts = self._read(LOG_STARTS)
         self.high_watermarks = self._read(HIGH_WATERMARKS)
+        self.cleaned = self._read(CLEANED)  # Where the next round of compaction begins.
         self._stale: set[TopicPartition] = set()  # Gone, but the files may still name them.
 
     def write(self, high_watermarks: Mapping[TopicPartition, Offset] | None) -> None:
@@ -42,10 +44,17 @@ class Checkpoints:
             self.high_watermarks = dict(high_watermarks)
             self._write(HIGH_WATERMARKS, self.high_watermarks, sync=False)
 
+    def note_cleaned(self, topic_partition: TopicPartition, offset: Offset) -> None:
+        """A log was compacted up to `offset`, or cut there."""
+        self.cleaned[topic_partition] = offset
+        self._write(CLEANED, self.cleaned)
+
     def forget(self, topic_partition: TopicPartition) -> None:
         """The log is gone; its lines go with the next writing."""
         for offsets in (self.recovery_points, self.log_starts, self.high_watermarks):
             offsets.pop(topic_partition, None)
+        if self.cleaned.pop(topic_partition, None) is not None:
+            self._write(CLEANED, self.cleaned)
         self._stale.add(topic_partition)
 
     def is_stale(self, topic_partition: TopicPartition) -> bool:

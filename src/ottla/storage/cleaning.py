@@ -25,7 +25,7 @@ from ottla.storage.syncing import PathToSync
 if TYPE_CHECKING:
     from ottla.storage.log import Log
 
-STEP_BYTES: Final = 1024 * 1024
+STEP_BYTES: Final = 256 * 1024  # After so much, others have their turn.
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,10 +139,6 @@ class Cleaning:
         self._write(cleaned, kept)
         yield read_bytes + kept_bytes
         self._finish(cleaned)
-
-    def close(self) -> None:
-        """Give the memory of the map back."""
-        self.map.close()
 
     def _finish(self, cleaned: Segment) -> None:
         for aborted in self._transactions.retained:

@@ -129,7 +129,11 @@ class LogDirectory:
                 config = config_of(topic_partition.topic)
                 self._load_log(topic_partition, config, now, progress)
         # Only now: whoever is killed while recovering from a power cut has to know of it again.
-        replace_file(self.disk, f"{self.path}/{BOOT_ID}", self._boot_id.encode(), sync=False)
+        try:
+            replace_file(self.disk, f"{self.path}/{BOOT_ID}", self._boot_id.encode(), sync=False)
+        except OSError as error:
+            if error.errno not in FULL:  # Without it, the next start takes more care than it needs.
+                raise
 
     def _load_log(
         self,
@@ -161,6 +165,7 @@ class LogDirectory:
             config,
             recovery_point=self.checkpoints.recovery_points.get(topic_partition, 0),
             log_start_offset=self.checkpoints.log_starts.get(topic_partition, 0),
+            compacted_to=self.checkpoints.cleaned.get(topic_partition, 0),
             clean=self.was_clean and topic_partition.topic != METADATA_TOPIC,
             now=now,
             progress=progress,
@@ -260,6 +265,8 @@ class LogDirectory:
         if self.checkpoints.recovery_points.get(topic_partition, 0) > offset:
             log.recovery_point = offset
             self.checkpoint()
+        if self.checkpoints.cleaned.get(topic_partition, 0) > offset:
+            self.checkpoints.note_cleaned(topic_partition, offset)
 
     def remove_deleted(self, now: WallTime) -> None:
         """Remove what was deleted long enough ago: partitions, and segments of living ones."""

@@ -60,6 +60,7 @@ class Loader:
         self._directory = directory
         self._config = config
         self._recovery_point: Offset = 0
+        self._compacted_to: Offset = 0
         self._log_start_offset: Offset = 0
         self._now = now
         self._power_lost = power_lost
@@ -68,9 +69,15 @@ class Loader:
         self._is_changed = False  # Names were removed: the directory has to be synced.
 
     def load(
-        self, *, clean: bool, recovery_point: Offset = 0, log_start_offset: Offset = 0
+        self,
+        *,
+        clean: bool,
+        recovery_point: Offset = 0,
+        log_start_offset: Offset = 0,
+        compacted_to: Offset = 0,
     ) -> Loaded:
         self._recovery_point = recovery_point
+        self._compacted_to = compacted_to
         self._log_start_offset = log_start_offset
         if InterruptedWork(self._disk, self._directory, self._names).finish():
             self._is_changed = True
@@ -186,13 +193,13 @@ class Loader:
     def _is_hole(self, before: Segment, segment: Segment) -> bool:
         """A power cut may take a whole segment, or the end of one, and leave the next.
 
-        A compacted log has such gaps by nature.
+        What was compacted has such gaps by nature. Our cleaner stays below the recovery point,
+        and whatever cleaned the log wrote down how far it came.
         """
         return (
             self._power_lost
-            and not self._config.is_compacted
             and before.next_offset < segment.base_offset
-            and segment.base_offset > self._recovery_point
+            and segment.base_offset > max(self._recovery_point, self._compacted_to)
         )
 
     def _refuse_synced(self, segment: Segment) -> None:

@@ -73,6 +73,7 @@ class Log:
         *,
         recovery_point: Offset = 0,
         log_start_offset: Offset = 0,
+        compacted_to: Offset = 0,
         clean: bool,
         now: WallTime,
         progress: Progress | None = None,
@@ -82,13 +83,13 @@ class Log:
         """Open a partition directory, or an empty one; Damaged if it holds what nobody wrote.
 
         `power_lost` says that the machine restarted since: then what was not synced may be gone
-        in any order, and a hole past the recovery point is no damage.
+        in any order, and a hole past the recovery point is no damage. Below `compacted_to` gaps
+        between segments are no holes.
         """
         files = open_files if open_files is not None else OpenFiles(disk)
         loader = Loader(files, directory, config, now, power_lost=power_lost, progress=progress)
-        loaded = loader.load(
-            clean=clean, recovery_point=recovery_point, log_start_offset=log_start_offset
-        )
+        starts = {"recovery_point": recovery_point, "log_start_offset": log_start_offset}
+        loaded = loader.load(clean=clean, compacted_to=compacted_to, **starts)
         log = cls(files, directory, topic_partition, config, loaded)
         log.log_start_offset = max(log.log_start_offset, log_start_offset)
         if not clean:
@@ -246,7 +247,6 @@ class Log:
         self.recovery_point = max(self.recovery_point, min(offset, self._syncing_end))
 
     def sync(self) -> None:
-        """The same at once, where the caller may block."""
         sync_all(self.unsynced_files())
         self.synced_to(self.end_offset)
 
@@ -304,7 +304,6 @@ class Log:
         return self._segments.replace(sources, by, now + self.config.file_delete_delay_ms)
 
     def remove_deleted(self, now: WallTime) -> None:
-        """Remove the files whose `file.delete.delay.ms` is over."""
         self._segments.deletion.remove_due(now)
 
     def expire_producers(self, now: WallTime) -> None:

@@ -2,7 +2,7 @@
 
 A key is known by 16 bytes of its hash, an entry takes 24, as in Apache Kafka. The hash is BLAKE2,
 for which nobody can make up two keys that look the same. The table is an anonymous mapping: what
-no key touched takes no memory, and all of it is given back at once.
+no key touched takes no memory, and all of it goes back with the map.
 """
 
 from mmap import mmap
@@ -57,9 +57,6 @@ class OffsetMap:
     def latest(self, key: bytes) -> Offset:
         high, low = _HALVES.unpack(self._hash(key, digest_size=16).digest())
         return self._find(high, low)[1] - 1
-
-    def close(self) -> None:
-        self._table.close()
 
     def _find(self, high: int, low: int) -> tuple[int, int]:
         """Where the entry of this hash is or belongs, and the offset plus one in it, or 0."""

@@ -19,6 +19,7 @@ def test_every_gauge_reads_the_state_of_the_moment() -> None:
         image=SimpleNamespace(topics_by_name={"t": None}),
         fetch_sessions=[1],
         memory=SimpleNamespace(used_bytes=5),
+        cleaner=SimpleNamespace(read_bytes=30, written_bytes=3, uncleanable={}),
         directories=SimpleNamespace(all=lambda: [directory]),
     )
     add_gauges(broker)
@@ -27,6 +28,7 @@ def test_every_gauge_reads_the_state_of_the_moment() -> None:
     assert f'ottla_info{{version="{__version__}"}} 1' in shown
     assert "ottla_connections 1" in shown
     assert "ottla_partitions 2" in shown
+    assert "ottla_cleaner_read_bytes 30" in shown
     assert 'ottla_log_bytes{directory="d"} 7' in shown
     assert 'ottla_log_directory_online{directory="d"} 0' in shown
     resident = next(line for line in shown if line.startswith("ottla_process_resident_bytes"))

@@ -148,6 +148,4 @@ def clean_log(
         for _ in cleaning.copy(group, cleaned):
             pass
         assert log.replace_segments(group, cleaned, WallTime(now))
-    end_offset = cleaning.map.end_offset
-    cleaning.close()
-    return end_offset
+    return cleaning.map.end_offset

@@ -1,5 +1,5 @@
 from ottla.model.types import TopicPartition
-from ottla.storage.checkpoints import HIGH_WATERMARKS, RECOVERY_POINTS, Checkpoints
+from ottla.storage.checkpoints import CLEANED, HIGH_WATERMARKS, RECOVERY_POINTS, Checkpoints
 from tests.unit.storage.making import make_disk
 
 NAME = TopicPartition("t", 0)
@@ -42,6 +42,17 @@ def test_a_forgotten_log_is_stale_until_all_files_are_written() -> None:
     assert not checkpoints.is_stale(NAME)
     again = Checkpoints(disk, "/data")
     assert (again.recovery_points, again.high_watermarks) == ({OTHER: 6}, {OTHER: 6})
+
+
+def test_how_far_a_log_was_cleaned_survives_power_and_goes_with_the_log() -> None:
+    disk = make_disk()
+    checkpoints = Checkpoints(disk, "/data")
+    checkpoints.note_cleaned(NAME, 7)
+    checkpoints.note_cleaned(OTHER, 8)
+    assert disk.read(f"/data/{CLEANED}") == b"0\n2\nt 0 7\nt 1 8\n"
+    checkpoints.forget(NAME)
+    disk.cut_power()
+    assert Checkpoints(disk, "/data").cleaned == {OTHER: 8}
 
 
 def test_a_broken_file_is_told_and_taken_as_empty() -> None:

@@ -16,7 +16,6 @@ def test_it_is_a_dictionary(keys: list[bytes]) -> None:
     assert len(offsets) == len(model)
     assert {key: offsets.latest(key) for key in model} == model
     assert offsets.latest(b"never written") == -1
-    offsets.close()
 
 
 def test_it_is_full_at_its_load_factor() -> None:

@@ -16,25 +16,25 @@ compression.zstd.level int 3 -131072..22 medium served cluster-wide
     The level used when the broker compresses with zstd.
 delete.topic.enable boolean true any high served read-only
     Allows topics to be deleted; otherwise a deletion is refused.
-log.cleaner.backoff.ms long 15000 >=0 medium irrelevant cluster-wide
+log.cleaner.backoff.ms long 15000 >=0 medium served cluster-wide
     How long a cleaner sleeps when no log needs compaction.
-log.cleaner.dedupe.buffer.size long 134217728 any medium irrelevant cluster-wide
+log.cleaner.dedupe.buffer.size long 134217728 any medium served cluster-wide
     Memory that all cleaners together use to remember keys.
-log.cleaner.delete.retention.ms long 86400000 >=0 medium irrelevant cluster-wide
+log.cleaner.delete.retention.ms long 86400000 >=0 medium served cluster-wide
     How long tombstones of a compacted topic stay readable.
-log.cleaner.enable boolean true any medium irrelevant read-only
+log.cleaner.enable boolean true any medium served read-only
     Runs the compaction of topics whose cleanup policy asks for it.
-log.cleaner.io.buffer.load.factor double 0.9 any medium irrelevant cluster-wide
+log.cleaner.io.buffer.load.factor double 0.9 any medium served cluster-wide
     How full a cleaner's key buffer may become.
 log.cleaner.io.buffer.size int 524288 >=0 medium irrelevant cluster-wide
     Memory that all cleaners together use for reading and writing.
-log.cleaner.io.max.bytes.per.second double 1.7976931348623157E308 any medium irrelevant cluster-wide
+log.cleaner.io.max.bytes.per.second double 1.7976931348623157E308 any medium served cluster-wide
     An upper bound on the bytes cleaners read and write per second.
-log.cleaner.max.compaction.lag.ms long 9223372036854775807 >=1 medium irrelevant cluster-wide
+log.cleaner.max.compaction.lag.ms long 9223372036854775807 >=1 medium served cluster-wide
     The longest time a record may stay out of reach of compaction.
-log.cleaner.min.cleanable.ratio double 0.5 0..1 medium irrelevant cluster-wide
+log.cleaner.min.cleanable.ratio double 0.5 0..1 medium served cluster-wide
     The share of a log that must be uncleaned before it is compacted.
-log.cleaner.min.compaction.lag.ms long 0 >=0 medium irrelevant cluster-wide
+log.cleaner.min.compaction.lag.ms long 0 >=0 medium served cluster-wide
     The shortest time a record is safe from compaction.
 log.cleaner.threads int 1 >=0 medium irrelevant cluster-wide
     How many threads compact logs.

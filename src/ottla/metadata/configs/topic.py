@@ -13,7 +13,7 @@ compression.type string producer {uncompressed,zstd,lz4,snappy,gzip,producer} me
     The codec batches are stored with; producer keeps what each producer sent.
 compression.zstd.level int 3 -131072..22 medium served topic
     The level used when the broker compresses with zstd.
-delete.retention.ms long 86400000 >=0 medium irrelevant topic
+delete.retention.ms long 86400000 >=0 medium served topic
     How long tombstones of a compacted topic stay readable.
 file.delete.delay.ms long 60000 >=0 medium served topic
     How long a deleted segment's files stay on disk under another name.
@@ -33,7 +33,7 @@ local.retention.bytes long -2 >=-2 medium irrelevant topic
     Bytes kept on local disk of a tiered topic; -2 takes retention.bytes.
 local.retention.ms long -2 >=-2 medium irrelevant topic
     How long a tiered topic stays on local disk; -2 takes retention.ms.
-max.compaction.lag.ms long 9223372036854775807 >=1 medium irrelevant topic
+max.compaction.lag.ms long 9223372036854775807 >=1 medium served topic
     The longest time a record may stay out of reach of compaction.
 max.message.bytes int 1048588 >=0 medium served topic
     The largest batch a producer may append, after compression.
@@ -43,9 +43,9 @@ message.timestamp.before.max.ms long 9223372036854775807 >=0 medium served topic
     How far a record's timestamp may lie in the past.
 message.timestamp.type string CreateTime {CreateTime,LogAppendTime} medium served topic
     Whether a record bears the producer's time or the time of the append.
-min.cleanable.dirty.ratio double 0.5 0..1 medium irrelevant topic
+min.cleanable.dirty.ratio double 0.5 0..1 medium served topic
     The share of a log that must be uncleaned before it is compacted.
-min.compaction.lag.ms long 0 >=0 medium irrelevant topic
+min.compaction.lag.ms long 0 >=0 medium served topic
     The shortest time a record is safe from compaction.
 min.insync.replicas int 1 >=1 medium served topic
     In-sync replicas that must hold a batch before acks=all is answered.

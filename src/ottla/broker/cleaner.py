@@ -1,0 +1,186 @@
+"""Compaction: which log is cleaned next, and when. The dirtiest one, one at a time.
+
+The work itself is done by a worker, a little at a time; between two steps the loop may serve, and
+the cleaner rests as long as it worked while there are clients to serve. Before a log is cleaned,
+it is synced and that is written down, so that a recovery never has to tell what a cleaner took
+out from what a power cut did. A damaged log is named once and left alone.
+"""
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ottla.model.errors import Damaged
+from ottla.storage.cleanable import Cleanable, cleanable
+from ottla.storage.cleaning import Cleaning, CleaningLimits
+from ottla.storage.swapping import discard
+
+if TYPE_CHECKING:
+    from ottla.broker.partition import Partition
+    from ottla.broker.server import Broker
+    from ottla.storage.log import Log
+    from ottla.storage.segment import Segment
+
+logger = logging.getLogger(__name__)
+
+BACKOFF_MS_MIN = 10
+
+
+class Cleaner:
+    def __init__(self, broker: "Broker") -> None:
+        self._broker = broker
+        self.uncleanable: dict[Log, Damaged] = {}
+        self.read_bytes = 0
+        self.written_bytes = 0
+
+    def start(self) -> None:
+        if self._broker.settings.log_cleaner_enable:
+            self._broker.spawn(self._run())
+
+    async def _run(self) -> None:
+        while True:
+            if not await self.clean_dirtiest():
+                backoff_ms = max(self._broker.settings.log_cleaner_backoff_ms, BACKOFF_MS_MIN)
+                await asyncio.sleep(backoff_ms / 1000)
+
+    async def clean_dirtiest(self) -> bool:
+        """Clean the log with the greatest share of new bytes; False if none needs it, or none can.
+
+        An OSError takes the log's directory offline, as any other would.
+        """
+        partition = self._dirtiest()
+        if partition is None:
+            return False
+        try:
+            return await self._clean(partition)
+        except Damaged as damage:
+            logger.error("%s is not compacted any more: %s", partition.name, damage)
+            self.uncleanable[partition.log] = damage
+        except FileNotFoundError as error:
+            # Retention or a deletion was faster; whatever is left is looked at again later.
+            logger.info("%s was not compacted this time: %s", partition.name, error)
+        except OSError as error:
+            if self._is_current(partition):
+                logger.error("cannot compact %s: %s", partition.name, error)
+                self._broker.directories.write_failed(partition.log, error)
+        return False
+
+    def _dirtiest(self) -> "Partition | None":
+        partitions = [
+            partition
+            for partition in self._broker.partitions.all()
+            if partition.log.config.is_compacted and len(partition.log.segments) > 1
+        ]
+        logs = {partition.log for partition in partitions}
+        self.uncleanable = {log: why for log, why in self.uncleanable.items() if log in logs}
+        found: Partition | None = None
+        ratio = -1.0
+        for partition in partitions:
+            if partition.log in self.uncleanable:
+                continue
+            part = self._part(partition)
+            if part.is_worth_it(partition.log.config.dirty_ratio_min) and part.ratio > ratio:
+                found, ratio = partition, part.ratio
+        return found
+
+    def _part(self, partition: "Partition") -> Cleanable:
+        broker, log = self._broker, partition.log
+        cleaned_to = broker.directories.of(log).checkpoints.cleaned.get(partition.name)
+        now = broker.env.clock.wall()
+        return cleanable(log, cleaned_to, partition.last_stable_offset, now)
+
+    async def _clean(self, partition: "Partition") -> bool:
+        log = partition.log
+        await self._make_durable(partition)
+        if not self._is_current(partition):
+            return True  # There may be another one to clean.
+        part = self._part(partition)
+        if part.end > log.recovery_point or not part.dirty_bytes:
+            return False  # It was cut meanwhile, or a sync failed.
+        settings = self._broker.settings
+        limits = CleaningLimits(
+            settings.log_cleaner_dedupe_buffer_size,
+            settings.log_cleaner_io_buffer_load_factor,
+            settings.ottla_record_decompressed_bytes_max,
+        )
+        cleaning = Cleaning(log, part, self._broker.env.clock.wall(), limits)
+        await self._go_through(cleaning.gather())
+        if cleaning.map.end_offset == part.first_dirty:
+            raise Damaged(
+                log.directory,
+                part.first_dirty,
+                "one batch has more keys than log.cleaner.dedupe.buffer.size has room for",
+            )
+        for group in cleaning.groups():
+            if not await self._clean_group(partition, cleaning, group):
+                return False
+        directory = self._broker.directories.of(log)
+        directory.checkpoints.note_cleaned(partition.name, cleaning.map.end_offset)
+        self.read_bytes += cleaning.read_bytes
+        self.written_bytes += cleaning.written_bytes
+        logger.info(
+            "compacted %s up to offset %d: %d of %d bytes are left",
+            partition.name,
+            cleaning.map.end_offset,
+            cleaning.written_bytes,
+            part.clean_bytes + part.dirty_bytes,
+        )
+        return True
+
+    async def _make_durable(self, partition: "Partition") -> None:
+        broker = self._broker
+        if partition.log.is_unsynced:
+            await broker.partitions.sync.all([partition])
+        if not self._is_current(partition):
+            return
+        written = broker.directories.of(partition.log).checkpoints.recovery_points
+        if written.get(partition.name, 0) < partition.log.segments[-1].base_offset:
+            broker.checkpoint()
+
+    async def _clean_group(
+        self, partition: "Partition", cleaning: Cleaning, group: "list[Segment]"
+    ) -> bool:
+        """False if the log went on in another way, or there is no room for a copy."""
+        log, env = partition.log, self._broker.env
+        if env.disk.free_bytes(log.directory) < sum(segment.size for segment in group):
+            logger.warning("no room to compact %s", partition.name)
+            return False
+        cleaned = await env.workers.run(cleaning.begin, group)
+        try:
+            await self._go_through(cleaning.copy(group, cleaned))
+            if self._is_current(partition):
+                return log.replace_segments(group, cleaned, env.clock.wall())
+        except (OSError, Damaged):
+            discard(env.disk, cleaned)
+            raise
+        discard(env.disk, cleaned)
+        return False
+
+    async def _go_through(self, steps: Iterator[int]) -> None:
+        """All steps, each in a worker, with rests between that others can use."""
+        broker = self._broker
+        while True:
+            begun, traffic = broker.now, self._traffic()
+            done_bytes = await broker.env.workers.run(_next, steps)
+            if done_bytes is None:
+                return
+            rate = max(1.0, broker.settings.log_cleaner_io_max_bytes_per_second)
+            rest_seconds = done_bytes / rate
+            if self._traffic() != traffic:
+                rest_seconds = max(rest_seconds, (broker.now - begun) / 1000)
+            if rest_seconds > 0.001:
+                await asyncio.sleep(rest_seconds)
+
+    def _traffic(self) -> int:
+        metrics = self._broker.metrics
+        return metrics.bytes_in + metrics.bytes_out
+
+    def _is_current(self, partition: "Partition") -> bool:
+        """Whether the log is still the partition's, in a directory that can be used."""
+        directory = self._broker.directories.of(partition.log)
+        return directory.failure is None and directory.logs.get(partition.name) is partition.log
+
+
+def _next(steps: Iterator[int]) -> int | None:
+    return next(steps, None)
