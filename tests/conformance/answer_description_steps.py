@@ -7,6 +7,7 @@ from ottla.protocol.messages import (
     delete_records,
     describe_cluster,
     describe_log_dirs,
+    describe_quorum,
     describe_topic_partitions,
     list_offsets,
     metadata,
@@ -184,3 +185,25 @@ def _(_: World, version: int) -> Any:  # noqa: ANN401
 @step("ApiVersions with a bad software name", (3, 4))
 def _(_: World, version: int) -> Any:  # noqa: ANN401
     return api_versions.Request(client_software_name="", client_software_version="!")
+
+
+@step("DescribeQuorum", range(3))
+def _(_: World, version: int) -> Any:  # noqa: ANN401
+    asked = describe_quorum.RequestTopicData(
+        "__cluster_metadata", [describe_quorum.RequestPartitionData(0)]
+    )
+    return describe_quorum.Request([asked])
+
+
+@step("DescribeQuorum of another topic", range(3))
+def _(_: World, version: int) -> Any:  # noqa: ANN401
+    asked = describe_quorum.RequestTopicData("log", [describe_quorum.RequestPartitionData(0)])
+    return describe_quorum.Request([asked])
+
+
+@step("DescribeQuorum of another partition", range(3))
+def _(_: World, version: int) -> Any:  # noqa: ANN401
+    asked = describe_quorum.RequestTopicData(
+        "__cluster_metadata", [describe_quorum.RequestPartitionData(1)]
+    )
+    return describe_quorum.Request([asked])

@@ -30,6 +30,10 @@ MASKED = {
     "log_dir": "a temporary directory",
     "total_bytes": "the size of the disk",
     "usable_bytes": "the space left on the disk",
+    "replica_directory_id": "random",
+    "log_end_offset": "where the metadata log happens to end",
+    "last_fetch_timestamp": "a time",
+    "last_caught_up_timestamp": "a time",
     "finalized_features_epoch": "an offset of the metadata log",
 }
 # By what the elements of a list are sorted before they are compared, where order means nothing.
@@ -99,7 +103,10 @@ def as_json(value: Any, name: str = "") -> Any:  # noqa: ANN401
     if name in MASKED:
         return _presence(value)
     if hasattr(value, "__fields__"):
-        return {field: as_json(getattr(value, field), field) for field in value.__slots__}
+        found = {field: as_json(getattr(value, field), field) for field in value.__slots__}
+        if "current_voters" in found:  # A quorum's, an offset of the metadata log.
+            found["high_watermark"] = _presence(found["high_watermark"])
+        return found
     if isinstance(value, list):
         return sorted((as_json(element) for element in value), key=_order)
     if isinstance(value, bytes | bytearray | memoryview):

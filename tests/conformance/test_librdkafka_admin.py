@@ -59,9 +59,9 @@ def test_a_topic_made_anew_has_a_new_id_and_no_records(bootstrap: str, topic: st
     ids = set()
     for _ in range(2):
         create(bootstrap, topic)
+        assert produce(bootstrap, topic, [b"a", b"b"]) == [0, 1]
         described = client.describe_topics(TopicCollection([topic]))[topic].result(SECONDS_MAX)
         ids.add(str(described.topic_id))
-        assert produce(bootstrap, topic, [b"a", b"b"]) == [0, 1]
         client.delete_topics([topic])[topic].result(SECONDS_MAX)
     assert len(ids) == 2
 
