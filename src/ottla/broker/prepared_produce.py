@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from ottla.broker.connection import Connection, Reply, Serve
 from ottla.broker.partition import Partition
 from ottla.model.errors import ErrorCode, Refusal
+from ottla.model.types import WallTime
 from ottla.protocol.varint import Buffer, finish_uvarint
 from ottla.records.admission import admit
 
@@ -153,6 +154,10 @@ class PreparedProduces:
         self._shared = broker.memory.shared.obj
         self._by_prefix: dict[bytes, Prepared] = {}
         self._length = 0  # Of the last request's beginning; the next one is most likely alike.
+        self._now = WallTime(0)  # Of this turn, or 0: the clock is looked at once in a turn.
+
+    def turn_ended(self) -> None:
+        self._now = WallTime(0)
 
     def forget(self) -> None:
         """Partitions came, went or changed their leader."""
@@ -228,7 +233,9 @@ class PreparedProduces:
         try:
             if broker.directories.is_any_full:
                 broker.partitions.check_writable(partition)
-            batch = admit(records, partition.policy, broker.env.clock.wall(), prepared.version)
+            if not self._now:
+                self._now = broker.env.clock.wall()
+            batch = admit(records, partition.policy, self._now, prepared.version)
             appending.base_offset, appending.append_time = partition.append(batch, appending)
         except Refusal:
             return False  # The reference meets the same refusal and knows all of its words.

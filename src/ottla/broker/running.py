@@ -102,7 +102,8 @@ def _stop_on_signals() -> "asyncio.Future[None]":
     def stop() -> None:
         for number in STOP_SIGNALS:
             loop.remove_signal_handler(number)  # A second signal ends the process at once.
-        stopped.set_result(None)
+        if not stopped.done():  # Two signals may have come before the first was handled.
+            stopped.set_result(None)
 
     for number in STOP_SIGNALS:
         loop.add_signal_handler(number, stop)

@@ -165,6 +165,7 @@ class Broker:
         while self.partitions.staged:  # By those who had waited for the memory.
             self.partitions.flush()
             self.memory.flushed()
+        self.prepared_produces.turn_ended()
         self._housekeeping.flushed()
 
     def _image_changed(self, delta: ImageDelta) -> None:
