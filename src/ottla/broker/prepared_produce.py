@@ -233,9 +233,8 @@ class PreparedProduces:
         try:
             if broker.directories.is_any_full:
                 broker.partitions.check_writable(partition)
-            if not self._now:
-                self._now = broker.env.clock.wall()
-            batch = admit(records, partition.policy, self._now, prepared.version)
+            now = self._now or self._look_at_clock()
+            batch = admit(records, partition.policy, now, prepared.version)
             appending.base_offset, appending.append_time = partition.append(batch, appending)
         except Refusal:
             return False  # The reference meets the same refusal and knows all of its words.
@@ -244,6 +243,10 @@ class PreparedProduces:
         if type(appending) is TimedAppend:
             appending.wait(broker)
         return True
+
+    def _look_at_clock(self) -> WallTime:
+        self._now = self._broker.env.clock.wall()
+        return self._now
 
     def _prepare(
         self, frame: memoryview, start: int, position: int, end: int, version: int
