@@ -73,10 +73,8 @@ class Housekeeping:
 
     def _check_space(self) -> None:
         self._bytes_in_seen = self._broker.metrics.bytes_in
-        directories = self._broker.directories
-        directories.check_space()
-        if not directories.is_any_full:
-            self._broker.partitions.host_homeless()
+        self._broker.directories.check_space()
+        self._broker.partitions.host_homeless()
 
     def _retain(self) -> None:
         now = self._broker.env.clock.wall()

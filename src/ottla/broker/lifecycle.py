@@ -3,9 +3,12 @@
 The requests are those that brokers of a cluster send; here the controller is in the same process.
 """
 
-from typing import TYPE_CHECKING
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Final
 
 from ottla.metadata.features import SUPPORTED, has_controller_registration
+from ottla.model.errors import Refusal
 from ottla.model.types import Uuid
 from ottla.protocol.messages import (
     broker_heartbeat,
@@ -16,7 +19,10 @@ from ottla.protocol.messages import (
 if TYPE_CHECKING:
     from ottla.broker.server import Broker
 
+logger = logging.getLogger(__name__)
+
 PLAINTEXT = 0
+RETRY_SECONDS: Final = 1.0
 
 
 class Lifecycle:
@@ -84,6 +90,17 @@ class Lifecycle:
         for _ in range(2):  # First it hands over, then it is let go.
             self._broker.quorum.ask(request, lambda _: None)
             await self._broker.quorum.settle()
+
+    async def tell_offline(self) -> None:
+        """Tell of the directories that are lost, until it is written down: its disk may be full."""
+        while True:
+            try:
+                await self.heartbeat(self._broker.directories.offline_ids())
+            except Refusal as refusal:
+                logger.warning("the controller cannot note a lost log directory yet: %s", refusal)
+                await asyncio.sleep(RETRY_SECONDS)
+            else:
+                return
 
     async def heartbeat(self, offline: tuple[Uuid, ...] = ()) -> None:
         await self._broker.quorum.submit(

@@ -26,6 +26,10 @@ logger = logging.getLogger(__name__)
 Failed = Callable[[str, OSError], None]
 
 
+class NoRoom(Refusal):
+    """There is no room for a new log now, but there may be later."""
+
+
 class LogDirectories:
     def __init__(self, settings: Settings, env: Environment, failed: Failed) -> None:
         self.is_any_full = False
@@ -92,14 +96,35 @@ class LogDirectories:
         if not is_new and (self._unopened or any(d.failure for d in self._directories.values())):
             # It may lie in the directory that failed: an empty log must not take its place.
             raise Refusal(ErrorCode.KAFKA_STORAGE_ERROR, "a log directory is offline")
+        return self._create(name, topic_id, config, now)
+
+    def _create(
+        self, name: TopicPartition, topic_id: Uuid, config: LogConfig, now: WallTime
+    ) -> Log:
+        """A new log in the directory with the fewest; if that fails, in the next one."""
+        refusal = Refusal(ErrorCode.KAFKA_STORAGE_ERROR, "every log directory is offline")
         candidates = [d for d in self.online() if d.path in self._settings.log_dirs]
-        if not candidates:
-            raise Refusal(ErrorCode.KAFKA_STORAGE_ERROR, "every log directory is offline")
-        fewest = min(candidates, key=lambda directory: len(directory.logs))
+        for directory in sorted(candidates, key=lambda each: (each.is_full, len(each.logs))):
+            try:
+                return directory.create_log(name, topic_id, config, now)
+            except OSError as error:
+                refusal = self._refusal(directory, error)
+                if error.errno in PASSING:
+                    refusal = NoRoom(refusal.code, refusal.message)
+                if not self._remove_remains(f"{directory.path}/{name}"):
+                    break  # A log elsewhere would have an empty twin here.
+        raise refusal
+
+    def _remove_remains(self, path: str) -> bool:
+        disk = self._env.disk
         try:
-            return fewest.create_log(name, topic_id, config, now)
-        except OSError as error:
-            raise self._refusal(fewest, error) from error
+            if disk.exists(path):
+                for name in disk.list(path):
+                    disk.remove(f"{path}/{name}")
+                disk.remove_directory(path)
+        except OSError:
+            return False
+        return True
 
     def delete(self, name: TopicPartition, topic_id: Uuid) -> None:
         """Rename a deleted topic's log away; its files go after `file.delete.delay.ms`."""
@@ -112,7 +137,8 @@ class LogDirectories:
             try:
                 directory.delete_log(name, self._env.random.randbytes(16), now, delay_ms)
             except OSError as error:
-                self._refusal(directory, error)
+                # A topic of the same name must not find what is left of this one.
+                self._take_offline(directory, error)
 
     def of(self, log: Log) -> LogDirectory:
         return self._directories[log.directory.rpartition("/")[0]]

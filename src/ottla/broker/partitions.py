@@ -8,6 +8,7 @@ import logging
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
+from ottla.broker.log_directories import NoRoom
 from ottla.broker.log_sync import LogSync
 from ottla.broker.partition import Partition
 from ottla.broker.topic_config import TopicConfig
@@ -108,12 +109,15 @@ class Partitions:
         return TopicConfig.resolve(self._broker.settings, overrides)
 
     def host_homeless(self) -> None:
-        """There is room again: make the logs that could not be made before."""
+        """Make the logs that could not be made before, if there is room now."""
+        if not self._homeless or all(d.is_full for d in self.directories.online()):
+            return
         homeless, self._homeless = self._homeless, set()
         for name in {partition.topic for partition in homeless}:
             topic = self._broker.image.topics_by_name.get(name)
             if topic is not None:
                 self._update(topic, [i for i in topic.partitions if (name, i) not in homeless])
+        self._broker.replica_directories.tell_all()
 
     def _update(self, topic: Topic, before: Collection[int]) -> None:
         """Host what of it is ours; a partition that was not there `before` cannot have a log."""
@@ -143,7 +147,7 @@ class Partitions:
         except (OSError, Damaged, Refusal) as error:
             logger.error("%s is offline: %s", name, error)
             self._offline.add(name)
-            if is_new and self.directories.is_any_full:
+            if isinstance(error, NoRoom):
                 self._homeless.add(name)
             return
         self._offline.discard(name)

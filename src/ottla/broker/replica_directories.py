@@ -4,7 +4,8 @@ A controller knows it by itself where there is one directory. Where there are se
 chooses; once the controller knows, a failed disk takes exactly its own partitions out of service.
 """
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
 
 from ottla.metadata.cluster import Topic
 from ottla.metadata.delta import ImageDelta
@@ -15,6 +16,8 @@ from ottla.protocol.messages import assign_replicas_to_dirs as wire
 if TYPE_CHECKING:
     from ottla.broker.server import Broker
 
+RETRY_MS: Final = 1000
+
 Placed = dict[Uuid, dict[Uuid, list[int]]]  # Partitions by directory and topic.
 
 
@@ -24,13 +27,23 @@ class ReplicaDirectories:
 
     def image_changed(self, delta: ImageDelta) -> None:
         """After the partitions are hosted: say where, if the image says something else."""
-        if not self._broker.lifecycle.is_registered:
-            return
+        if self._broker.lifecycle.is_registered:
+            self._tell((*delta.created, *(after for _, after in delta.changed)))
+
+    def tell_all(self) -> None:
+        """Say of every partition where it lies, if that is not known yet."""
+        self._tell(self._broker.image.topics_by_name.values())
+
+    def _tell(self, topics: Iterable[Topic]) -> None:
         placed: Placed = {}
-        for topic in (*delta.created, *(after for _, after in delta.changed)):
+        for topic in topics:
             self._compare(topic, placed)
         if placed:
-            self._broker.quorum.ask(self._request(placed), lambda _: None)
+            self._broker.quorum.ask(self._request(placed), self._answered)
+
+    def _answered(self, reply: wire.Response | Refusal) -> None:
+        if isinstance(reply, Refusal):  # The controller's disk is full.
+            self._broker.call_later(RETRY_MS, self.tell_all)
 
     def _compare(self, topic: Topic, placed: Placed) -> None:
         broker = self._broker

@@ -71,3 +71,19 @@ def test_a_disk_that_comes_back_brings_its_partitions_back() -> None:
         world.restart()
         for index in (0, 1):
             assert write(world, b"b", partition=index) == 1
+
+
+def test_a_lost_disk_is_told_when_the_controllers_own_disk_has_room_again() -> None:
+    with serving(directories=["/data-0", "/data-1"]) as world:
+        world.topic("t", 2)
+        [lost] = [d for d in world.broker.directories.all() if d.path == "/data-1"]
+        log = next(iter(lost.logs.values()))
+        world.settle()
+        world.disk.fail("append", errno.ENOSPC, path_contains="__cluster_metadata")
+        world.broker.directories.write_failed(log, OSError(errno.EIO, "told so"))
+        world.settle()
+        index = log.topic_partition.partition
+        assert world.broker.image.topics_by_name["t"].partitions[index].leader == 1
+        world.pass_ms(1500)
+        assert world.broker.image.topics_by_name["t"].partitions[index].leader == -1
+        assert not world.broker.failed.done()

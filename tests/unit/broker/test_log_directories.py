@@ -129,3 +129,49 @@ def test_checkpoints_say_how_far_each_log_is() -> None:
         world.run(world.broker._housekeeping._sync_and_checkpoint())
         assert b"t 1 2" in world.disk.read("/data/recovery-point-offset-checkpoint")
         assert b"t 1 2" in world.disk.read("/data/replication-offset-checkpoint")
+
+
+def test_a_log_that_cannot_be_made_in_one_directory_is_made_in_another() -> None:
+    with serving(directories=TWO) as world:
+        world.topic("t", 1)
+        fewest = "/data-1" if world.partition().log.directory.startswith("/data-0") else "/data-0"
+        world.disk.fail("append", errno.ENOSPC, path_contains=f"{fewest}/new-0")
+        world.topic("new")
+        assert not world.partition("new").log.directory.startswith(fewest)
+        assert "new-0" not in world.disk.list(fewest)
+        assert write(world, b"a", topic="new") == 0
+        world.restart()
+        assert world.partition("new").high_watermark == 1
+
+
+def test_a_full_disk_gets_no_new_logs() -> None:
+    with serving(directories=TWO) as world:
+        world.topic("t", 2)
+        fail(world, "/data-1", errno.ENOSPC)
+        world.topic("new", 3)
+        assert counts(world) == {"/data-0": 4, "/data-1": 1}
+
+
+@pytest.mark.parametrize("error", [errno.EMFILE, errno.ENOSPC])
+def test_what_finds_no_room_anywhere_is_made_later(error: int) -> None:
+    with serving() as world:
+        world.disk.fail("create", error, path_contains="/new-0/")
+        world.topic("new")
+        part = only(world.client().ask(produce_request(batch(b"a"), "new"), 12))
+        assert part.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        world.pass_ms(1100)
+        assert write(world, b"a", topic="new") == 0
+
+
+def test_a_log_that_cannot_be_deleted_is_never_taken_for_a_new_one() -> None:
+    with serving(directories=TWO) as world:
+        world.topic("t", 2)
+        for index in (0, 1):
+            write(world, b"old", partition=index)
+        world.disk.fail("rename", errno.ENOSPC, path_contains="/data-1/t-")
+        world.delete("t")
+        world.topic("t", 2)
+        for index in (0, 1):
+            assert write(world, b"new", partition=index) == 0
+        world.restart()
+        assert [world.partition("t", index).high_watermark for index in (0, 1)] == [1, 1]

@@ -1,3 +1,5 @@
+import errno
+
 from ottla.metadata.cluster import UNASSIGNED_DIRECTORY
 from ottla.model.types import NodeId
 from tests.unit.broker.serving import World, serving
@@ -46,3 +48,24 @@ def test_with_one_disk_there_is_nothing_to_say() -> None:
         assert UNASSIGNED_DIRECTORY not in disks_in_metadata(world)
         world.settle()
         assert world.broker.image.offset == end
+
+
+def test_what_could_not_be_noted_is_told_again() -> None:
+    with serving(TWO_DISKS) as world:
+        world.topic("t", 4)
+        world.disk.fail("append", errno.ENOSPC, path_contains="__cluster_metadata")
+        world.settle()
+        assert UNASSIGNED_DIRECTORY in disks_in_metadata(world)
+        world.pass_ms(1500)
+        assert disks_in_metadata(world) == disks_in_use(world)
+
+
+def test_a_replica_that_finds_room_only_later_is_told_of_then() -> None:
+    with serving(TWO_DISKS) as world:
+        for disk in TWO_DISKS:
+            world.disk.fail("create", errno.ENOSPC, path_contains=f"{disk}/t-0/")
+        world.topic("t", 1)
+        world.settle()
+        assert disks_in_metadata(world) == [UNASSIGNED_DIRECTORY]
+        world.pass_ms(2500)
+        assert disks_in_metadata(world) == disks_in_use(world)
