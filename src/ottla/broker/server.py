@@ -115,9 +115,13 @@ class Broker:
         """Stop cleanly: what follows needs no recovery."""
         await self._close()
         marks = self.partitions.high_watermarks()
-        await self.lifecycle.shut_down()
-        self.quorum.close()
-        self.directories.close(self.lifecycle.broker_epoch, marks)
+        try:
+            await self.lifecycle.shut_down()
+            self.quorum.close()
+            self.directories.close(self.lifecycle.broker_epoch, marks)
+        except OSError as error:
+            logger.error("cannot stop cleanly, the next start will recover: %s", error)
+            self.directories.abandon()
 
     async def abort(self) -> None:
         """Stop as `kill -9` would, as far as the files can tell."""
