@@ -165,11 +165,8 @@ class Cleaning:
             elif not transactions.is_aborted(batch):
                 start, offsets = self._part.first_dirty, self.map
                 for offset, key in keys_of(batch, self._rules.decompressed_bytes_max):
-                    if offset < start:
-                        continue
-                    if offsets.is_full:
+                    if offset >= start and not offsets.put(key, offset):
                         return False
-                    offsets.put(key, offset)
         except BadRecords as failure:
             raise Damaged(segment.log_path, position, str(failure)) from failure
         return True
