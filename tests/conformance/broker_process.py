@@ -17,7 +17,8 @@ from typing import Protocol
 
 # Below the range that the system gives to outgoing connections: a client that retries a port of
 # that range while the broker is down may connect to itself, and then the broker cannot come back.
-PORTS = range(21500, 21700)
+# Many, so that tests which run side by side hardly ever choose the same.
+PORTS = range(20_000, 30_000)
 START_SECONDS_MAX = 60
 
 
@@ -148,7 +149,7 @@ class BrokerProcess:
 
 def free_ports(count: int) -> list[int]:
     found: list[int] = []
-    for port in random.SystemRandom().sample(PORTS, len(PORTS)):
+    for port in random.SystemRandom().sample(PORTS, 100 + count):
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:

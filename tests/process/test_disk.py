@@ -163,6 +163,7 @@ def test_a_broker_ends_when_the_directory_of_its_metadata_fails(
 
 
 def is_writable(broker: BrokerProcess, partition: int) -> bool:
+    """Answers come at once, however many partitions are offline."""
     errors: list[KafkaError | None] = []
     producer = Producer(
         {
