@@ -18,8 +18,9 @@ from ottla.metadata.image import ClusterImage
 from ottla.model.errors import ErrorCode, Refusal
 from ottla.model.types import Offset, TopicPartition, Uuid, WallTime
 from ottla.storage.config import LogConfig
-from ottla.storage.directory import PASSING, DirectoryRefused, LogDirectory
+from ottla.storage.directory import DirectoryRefused, LogDirectory
 from ottla.storage.log import Log
+from ottla.storage.syncing import PASSING, SHORT, NotWritten
 
 logger = logging.getLogger(__name__)
 
@@ -184,9 +185,13 @@ class LogDirectories:
     def write_failed(self, log: Log, error: OSError) -> None:
         self._refusal(self.of(log), error)
 
-    def sync_failed(self, log: Log, error: OSError) -> None:
-        """Even for lack of room: the kernel may have dropped pages that it had taken."""
+    def sync_failed(self, log: Log, error: OSError) -> bool:
+        """Whether to try again. Not if the kernel may have dropped pages, even for lack of room."""
+        if isinstance(error, NotWritten) or error.errno in SHORT:
+            self.write_failed(log, error)
+            return True
         self._take_offline(self.of(log), error)
+        return False
 
     def check_space(self) -> None:
         for directory in self.online():

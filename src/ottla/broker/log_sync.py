@@ -11,7 +11,6 @@ from typing import Any
 
 from ottla.broker.partition import Partition
 from ottla.env.workers import Workers
-from ottla.model.errors import ErrorCode
 from ottla.storage.log import Log
 from ottla.storage.syncing import sync_all
 
@@ -20,8 +19,9 @@ Spawn = Callable[[Coroutine[Any, Any, None]], None]
 
 class LogSync:
     def __init__(
-        self, workers: Workers, spawn: Spawn, failed: Callable[[Log, OSError], None]
+        self, workers: Workers, spawn: Spawn, failed: Callable[[Log, OSError], bool]
     ) -> None:
+        """`failed` says whether what failed may be tried again."""
         self._workers = workers
         self._spawn = spawn
         self._failed = failed
@@ -53,14 +53,14 @@ class LogSync:
     async def _sync(self, partition: Partition) -> None:
         log = partition.log
         end_offset = log.end_offset
+        work = log.unsynced_files()
         try:
-            work = log.unsynced_files()
             if work:
                 await self._workers.run(sync_all, work)
         except OSError as error:
-            # A failed sync may have dropped the pages it failed for: never tried again.
-            self._failed(log, error)
-            partition.fail_waiting(ErrorCode.KAFKA_STORAGE_ERROR)
+            if self._failed(log, error):
+                log.sync_also(work)  # With the next round.
+            partition.not_committed()
             return
         log.synced_to(end_offset)
         partition.committed(end_offset)

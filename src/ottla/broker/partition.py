@@ -127,6 +127,13 @@ class Partition:
             self._tell_watching()
         self._registry.flush_soon()
 
+    def not_committed(self) -> None:
+        """A sync failed: whoever waits for it may not rely on its bytes."""
+        waiting = list(self._waiting)
+        self._waiting.clear()
+        for appending, _ in waiting:
+            appending.failed(ErrorCode.KAFKA_STORAGE_ERROR)
+
     def fail_waiting(self, code: ErrorCode) -> None:
         """Nobody who waits here will be served any more."""
         failing = [*self._waiting, *self._staged]

@@ -5,7 +5,6 @@ until there is room again. A log that is damaged is left alone and named, and th
 Calls block; `ottla.broker` decides which of them run on a worker.
 """
 
-import errno
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -29,16 +28,13 @@ from ottla.storage.identity import DirectoryRefused as DirectoryRefused
 from ottla.storage.log import Log
 from ottla.storage.open_files import OpenFiles
 from ottla.storage.recovery import Progress
-from ottla.storage.syncing import DirectoryToSync, PathToSync, sync_together
+from ottla.storage.syncing import FULL, SHORT, DirectoryToSync, PathToSync, sync_together
 
 CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
 BOOT_ID: Final = "ottla.boot-id"  # Ours: whether the machine restarted since the last start.
 
 METADATA_TOPIC: Final = "__cluster_metadata"
 RESERVE_BYTES: Final = 256 * 1024 * 1024
-FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
-SHORT: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})  # Of something else.
-PASSING: Final = FULL | SHORT  # What says nothing bad of the disk, and ends by itself.
 
 
 class LogDirectory:

@@ -3,6 +3,7 @@
 A worker thread calls `sync` on each; none of them touches a Log.
 """
 
+import errno
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Final, Protocol
@@ -15,6 +16,10 @@ from ottla.storage.checkpoint import (
     replace_file,
     write_beside,
 )
+
+FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+SHORT: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})  # Of something else.
+PASSING: Final = FULL | SHORT  # What says nothing bad of the disk, and ends by itself.
 
 TOGETHER_MIN: Final = 64  # Below, the rest of the disk's dirty pages may cost more than we save.
 
@@ -53,6 +58,10 @@ class DirectoryToSync:
             self._disk.sync_directory(self._path)
 
 
+class NotWritten(OSError):
+    """There was no room for a small file: nothing that was written before is lost."""
+
+
 class EpochsToWrite:
     """The leader-epoch checkpoint, as it was when this was made."""
 
@@ -64,8 +73,14 @@ class EpochsToWrite:
         self._entries = entries
 
     def sync(self) -> None:
-        with suppress(FileNotFoundError):  # The topic was deleted meanwhile.
+        try:
             replace_file(self._disk, self._path, encode_epochs(self._entries))
+        except FileNotFoundError:
+            pass  # The topic was deleted meanwhile.
+        except OSError as error:
+            if error.errno in FULL:
+                raise NotWritten(*error.args) from error
+            raise
 
     def write(self) -> None:
         """The same in two steps, for who syncs many at once: beside its place …"""

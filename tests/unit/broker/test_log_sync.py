@@ -2,6 +2,8 @@
 
 import errno
 
+import pytest
+
 from ottla.model.errors import ErrorCode
 from tests.unit.broker.requests import batch, only, produce_request, write
 from tests.unit.broker.serving import serving
@@ -90,3 +92,19 @@ def test_a_topic_may_go_between_the_asking_and_the_sync() -> None:
         assert not world.broker.failed.done()
         assert not [d for d in world.broker.directories.all() if d.failure]
         assert write(world, b"b", topic="u") == 1
+
+
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EMFILE])
+def test_a_small_file_that_finds_no_room_is_written_later(error: int) -> None:
+    with serving(log_flush_interval_messages=1) as world:
+        world.topic("t")
+        world.disk.fail("append", error, path_contains="leader-epoch-checkpoint")
+        part = only(world.client().ask(produce_request(batch(b"a")), 12))
+        assert part.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        assert not world.broker.failed.done()
+        world.pass_ms(1100)
+        write(world, b"b")
+        assert world.partition().high_watermark == 2
+        assert b"0 0" in world.disk.read("/data/t-0/leader-epoch-checkpoint")
+        world.lose_power()
+        assert world.partition().high_watermark == 2
