@@ -39,10 +39,11 @@ class Cleaner:
             self._broker.spawn(self._run())
 
     async def _run(self) -> None:
-        while True:
-            if not await self.clean_dirtiest():
-                backoff_ms = max(self._broker.settings.log_cleaner_backoff_ms, BACKOFF_MS_MIN)
-                await asyncio.sleep(backoff_ms / 1000)
+        while True:  # It rests first: a start has better things to do.
+            backoff_ms = max(self._broker.settings.log_cleaner_backoff_ms, BACKOFF_MS_MIN)
+            await asyncio.sleep(backoff_ms / 1000)
+            while await self.clean_dirtiest():
+                pass
 
     async def clean_dirtiest(self) -> bool:
         """Clean the log with the greatest share of new bytes; False if none needs it, or none can.
