@@ -76,9 +76,15 @@ class Nemesis:
             self._machine.kill(chance.randrange(10, 1_000))
 
     async def _cut_power(self, chance: Random) -> None:
-        if not self._plan.is_synced:
-            self._history.forget_unsynced()
-        self._machine.cut_power(chance.randrange(10, 1_000))
+        down_ms = chance.randrange(10, 1_000)
+        if self._plan.is_synced:
+            self._machine.cut_power(down_ms)
+            return
+        # What is on its way may tell of records that are lost now: it must not be counted later.
+        self._network.reset_some(HOST, 1.0)
+        self._machine.cut_power(down_ms)
+        await asyncio.sleep(0.005)
+        self._history.forget_unsynced()
 
     async def _restart(self, chance: Random) -> None:
         await self._machine.stop(chance.randrange(10, 500))
