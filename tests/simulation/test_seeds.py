@@ -19,8 +19,8 @@ FIRST_SEED = int(os.environ.get("OTTLA_SIM_SEED", "1000"))
 
 # Each of them has failed once: a log directory whose name was not synced (2), a topic id lost with
 # the power and missed after the next clean stop (4, 28), a directory that failed while the broker
-# started (23), a host that fell silent with the process that had woken it (40), a start (2017) and a
-# clean stop (3105) on a full disk.
+# started (23), a host that fell silent with the process that had woken it (40), a start (2017) and
+# a clean stop (3105) on a full disk.
 KEPT = (2, 4, 23, 28, 40, 2017, 3105)
 TWICE = (13, 20, 28)
 
