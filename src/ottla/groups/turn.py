@@ -1,0 +1,60 @@
+"""One decision while it is made: what is known, and what will be written and answered."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from ottla.groups.settings import GroupSettings
+from ottla.groups.timers import TimerKey, Timers
+from ottla.model.machine import Decision, Ticket
+from ottla.model.types import Millis, Monotonic, WallTime
+from ottla.protocol.group_records import GroupRecord
+
+# ruff: noqa: ANN401  Keys, values and replies are of many classes.
+
+
+class GroupCommand(NamedTuple):
+    """A request of a client, and who that is."""
+
+    request: Any
+    version: int
+    client_id: str
+    client_host: str
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What every decision of a coordinator depends on, beside its groups."""
+
+    settings: GroupSettings
+    timers: Timers
+    wall: Callable[[], WallTime]
+    new_id: Callable[[], str]  # The random part of a member id.
+
+
+@dataclass(slots=True)
+class Turn:
+    around: Around
+    now: Monotonic
+    decision: Decision[GroupRecord, Any] = field(default_factory=Decision)
+
+    @property
+    def settings(self) -> GroupSettings:
+        return self.around.settings
+
+    @property
+    def wall(self) -> WallTime:
+        return self.around.wall()
+
+    def reply(self, ticket: Ticket, response: Any) -> None:
+        self.decision.replies.append((ticket, response))
+
+    def write(self, key: Any, value: Any) -> None:
+        self.decision.records.append(GroupRecord(key, value))
+
+    def set_timer(self, kind: str, group_id: str, member_id: str, delay_ms: Millis) -> None:
+        deadline = Monotonic(self.now + delay_ms)
+        self.around.timers.set(TimerKey(kind, group_id, member_id), deadline)
+
+    def cancel_timer(self, kind: str, group_id: str, member_id: str = "") -> None:
+        self.around.timers.cancel(TimerKey(kind, group_id, member_id))
