@@ -10,6 +10,7 @@ from ottla.model.types import NodeId
 # Bits of what a caller may do, by Kafka's numbers of the operations: all, while nobody is refused.
 TOPIC_OPERATIONS: Final = sum(1 << operation for operation in (3, 4, 5, 6, 7, 8, 10, 11))
 CLUSTER_OPERATIONS: Final = sum(1 << operation for operation in (5, 7, 8, 9, 10, 11, 12))
+GROUP_OPERATIONS: Final = sum(1 << operation for operation in (3, 6, 8, 10, 11))
 NOT_ASKED: Final = -(1 << 31)
 
 

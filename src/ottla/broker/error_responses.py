@@ -10,6 +10,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any, Final, NamedTuple
 
+from ottla.broker.group_error_responses import GROUP_ANSWERS
 from ottla.protocol.apis import ApiKey
 
 # ruff: noqa: ANN401  Requests and responses are of whatever class their API has.
@@ -244,4 +245,5 @@ _ANSWERS: Final[dict[int, Answer]] = {
     ApiKey.CREATE_PARTITIONS: _create_partitions,
     ApiKey.INCREMENTAL_ALTER_CONFIGS: _alter_configs,
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: _describe_topic_partitions,
+    **GROUP_ANSWERS,
 }

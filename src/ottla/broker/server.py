@@ -13,6 +13,7 @@ from typing import Any
 from ottla.broker.cleaner import Cleaner
 from ottla.broker.connection import Serve
 from ottla.broker.connections import Connections
+from ottla.broker.coordinators import GroupCoordinators
 from ottla.broker.dispatch import CONTROLLER_SERVED, SERVED, Dispatcher
 from ottla.broker.faults import Faults
 from ottla.broker.fetch_sessions import FetchSessions
@@ -58,6 +59,7 @@ class Broker:
         self.lifecycle = Lifecycle(self)
         self.replica_directories = ReplicaDirectories(self)
         self.producer_ids = ProducerIds(self)
+        self.groups = GroupCoordinators(self)
         self.quorum: QuorumDriver
         self.dispatchers: dict[str, Dispatcher] = {}  # By listener.
         self.failed: asyncio.Future[None]  # Done, with the reason, if the broker cannot go on.
@@ -108,6 +110,7 @@ class Broker:
         await self.lifecycle.register()
         self._housekeeping.start()
         self.cleaner.start()
+        self.groups.start()
         for listening in self._listening:
             listening.start()
 
@@ -178,6 +181,7 @@ class Broker:
             self._resolve_settings()
             self.partitions.reconfigure_all()
         self.partitions.apply(delta)
+        self.groups.apply(delta)
         self.replica_directories.image_changed(delta)
 
     def _resolve_settings(self) -> None:
@@ -203,6 +207,7 @@ class Broker:
         self._before_sending()
         self.connections.close_all()
         self._housekeeping.stop()
+        self.groups.stop()
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()

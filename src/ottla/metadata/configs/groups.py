@@ -1,7 +1,4 @@
-"""Broker configs of consumer and streams groups and their committed offsets.
-
-Groups are not served yet, and no API of theirs is advertised, so these have nothing to act on.
-"""
+"""Broker configs of consumer and streams groups and their committed offsets."""
 
 from ottla.metadata.configs.definition import parse_table
 
@@ -44,13 +41,13 @@ group.coordinator.rebalance.protocols list classic,consumer,streams {consumer,cl
     The group protocols that are open to clients.
 group.coordinator.threads int 4 >=1 high irrelevant read-only
     Threads that run the group coordinator.
-group.initial.rebalance.delay.ms int 3000 any medium irrelevant read-only
+group.initial.rebalance.delay.ms int 3000 any medium served read-only
     How long a new classic group waits for more members.
-group.max.session.timeout.ms int 1800000 any medium irrelevant read-only
+group.max.session.timeout.ms int 1800000 any medium served read-only
     The largest session timeout a classic member may ask for.
-group.max.size int 2147483647 >=1 medium irrelevant read-only
+group.max.size int 2147483647 >=1 medium served read-only
     Members a classic group may have.
-group.min.session.timeout.ms int 6000 any medium irrelevant read-only
+group.min.session.timeout.ms int 6000 any medium served read-only
     The smallest session timeout a classic member may ask for.
 group.streams.assignment.interval.ms int 1000 >=0 medium irrelevant cluster-wide
     The shortest time between two assignments of a streams group.
@@ -78,22 +75,22 @@ group.streams.num.standby.replicas int 0 >=0 medium irrelevant read-only
     Standby replicas of each task of a streams group.
 group.streams.session.timeout.ms int 45000 >=1 medium irrelevant read-only
     How long a streams group waits for a member's heartbeat.
-offset.metadata.max.bytes int 4096 any high irrelevant read-only
+offset.metadata.max.bytes int 4096 any high served read-only
     The longest note a client may attach to a committed offset.
 offsets.commit.timeout.ms int 5000 >=1 high irrelevant read-only
     How long an offset commit may wait for its replicas.
 offsets.load.buffer.size int 5242880 >=1 high irrelevant read-only
     Bytes read at once when committed offsets are loaded.
-offsets.retention.check.interval.ms long 600000 >=1 high irrelevant read-only
+offsets.retention.check.interval.ms long 600000 >=1 high served read-only
     How often expired offsets are looked for.
-offsets.retention.minutes int 10080 >=1 high irrelevant read-only
+offsets.retention.minutes int 10080 >=1 high served read-only
     How long the offsets of an empty group are kept.
 offsets.topic.compression.codec int 0 any high irrelevant read-only
     The codec of the offsets topic, by its number.
-offsets.topic.num.partitions int 50 >=1 high irrelevant read-only
+offsets.topic.num.partitions int 50 >=1 high served read-only
     Partitions of the offsets topic.
-offsets.topic.replication.factor short 3 >=1 high irrelevant read-only
+offsets.topic.replication.factor short 3 >=1 high served read-only
     Replicas of the offsets topic.
-offsets.topic.segment.bytes int 104857600 >=1 high irrelevant read-only
+offsets.topic.segment.bytes int 104857600 >=1 high served read-only
     Segment size of the offsets topic.
 """)

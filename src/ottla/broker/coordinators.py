@@ -1,0 +1,247 @@
+"""The group coordinators of this broker: one machine for each partition of `__consumer_offsets`.
+
+A partition that this broker begins to lead is loaded in the background, and meanwhile answers
+COORDINATOR_LOAD_IN_PROGRESS; one that it leads no longer is dropped. The topic is made when the
+first group is looked for.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from ottla.broker.machine_partition import MachinePartition
+from ottla.groups.placement import OFFSETS_TOPIC, partition_of
+from ottla.model.errors import ErrorCode, Refusal
+from ottla.model.types import ZERO_UUID
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from ottla.broker.partition import Partition
+    from ottla.broker.server import Broker
+    from ottla.groups.settings import GroupSettings
+    from ottla.groups.turn import GroupCommand
+    from ottla.metadata.delta import ImageDelta
+    from ottla.protocol.group_records import GroupRecord
+
+# ruff: noqa: ANN401  Replies are of many classes.
+
+logger = logging.getLogger(__name__)
+
+RELOAD_DELAY_MS = 100
+CREATE_TIMEOUT_MS = 30_000
+
+GroupMachine = MachinePartition["GroupCommand", "GroupRecord"]
+
+
+class GroupCodec:
+    """Kafka's records of `__consumer_offsets`."""
+
+    def encode(self, record: "GroupRecord") -> tuple[bytes, bytes | None]:
+        from ottla.protocol.group_records import encode_key, encode_value
+
+        return encode_key(record.key), encode_value(record.value)
+
+    def decode(self, key: bytes, value: bytes | None) -> "GroupRecord | None":
+        from ottla.protocol.group_records import decode_record
+
+        return decode_record(key, value)
+
+
+class GroupCoordinators:
+    def __init__(self, broker: "Broker") -> None:
+        self._broker = broker
+        self._machines: dict[int, GroupMachine] = {}
+        self._creating: list[Callable[[], None]] = []
+        self._expiry: asyncio.TimerHandle | None = None
+        self._is_running = False
+
+    def start(self) -> None:
+        """Load what this broker leads; from now on it follows the image."""
+        self._is_running = True
+        self._update()
+        self._expire_later()
+
+    def stop(self) -> None:
+        self._is_running = False
+        if self._expiry is not None:
+            self._expiry.cancel()
+        for machine in list(self._machines.values()):
+            machine.drop()
+        self._machines.clear()
+
+    def apply(self, delta: "ImageDelta") -> None:
+        topics = [*delta.deleted, *delta.created, *(after for _, after in delta.changed)]
+        if any(topic.name == OFFSETS_TOPIC for topic in topics):
+            self._update()
+        deleted = frozenset(t.name for t in delta.deleted if t.name != OFFSETS_TOPIC)
+        if deleted and self._machines:
+            from ottla.groups.coordinator import TopicsDeleted
+
+            self._tell_all(TopicsDeleted(deleted))
+
+    def partition_of(self, group_id: str) -> int:
+        topic = self._broker.image.topics_by_name.get(OFFSETS_TOPIC)
+        count = len(topic.partitions) if topic else 0
+        return partition_of(group_id, count or self._broker.settings.offsets_topic_num_partitions)
+
+    def ask(self, group_id: str, command: "GroupCommand", on_reply: Callable[[Any], None]) -> None:
+        """Decide at the group's machine; Refusal if that is not here, or not loaded yet."""
+        self._machine(self.partition_of(group_id)).submit(command, on_reply)
+
+    def ask_all(self, command: "GroupCommand", on_replies: Callable[[list[Any]], None]) -> None:
+        """Decide at every machine of this broker; Refusal if one of them is not loaded yet."""
+        machines = [self._machine(index) for index in sorted(self._machines)]
+        if not all(machine.is_loaded for machine in machines):
+            raise Refusal(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        replies: list[Any] = []
+
+        def gather(reply: Any) -> None:
+            replies.append(reply)
+            if len(replies) == len(machines):
+                on_replies(replies)
+
+        for machine in machines:
+            machine.submit(command, gather)
+        if not machines:
+            on_replies([])
+
+    def create_topic(self, then: Callable[[], None]) -> None:
+        """Whatever becomes of it, the image tells."""
+        self._creating.append(then)
+        if len(self._creating) > 1:
+            return
+        from ottla.protocol.messages import create_topics as wire
+
+        settings, image = self._broker.settings, self._broker.image
+        alive = sum(not broker.is_fenced for broker in image.brokers.values())
+        configs = {
+            "cleanup.policy": "compact",
+            "compression.type": "producer",
+            "segment.bytes": str(settings.offsets_topic_segment_bytes),
+        }
+        topic = wire.CreatableTopic(
+            OFFSETS_TOPIC,
+            settings.offsets_topic_num_partitions,
+            max(1, min(settings.offsets_topic_replication_factor, alive)),
+            configs=[wire.CreatableTopicConfig(*config) for config in configs.items()],
+        )
+        request = wire.Request(topics=[topic], timeout_ms=CREATE_TIMEOUT_MS)
+        self._broker.quorum.ask(request, self._created)
+
+    def _created(self, _: object) -> None:
+        waiting, self._creating = self._creating, []
+        for then in waiting:
+            then()
+
+    def _machine(self, index: int) -> GroupMachine:
+        machine = self._machines.get(index)
+        if machine is None or machine.partition is not self._led(index):
+            raise Refusal(ErrorCode.NOT_COORDINATOR)
+        return machine
+
+    def _led(self, index: int) -> "Partition | None":
+        try:
+            return self._broker.partitions.led(OFFSETS_TOPIC, ZERO_UUID, index)
+        except Refusal:
+            return None
+
+    def _update(self) -> None:
+        """A machine for each partition that we lead, and no other."""
+        if not self._is_running:
+            return
+        topic = self._broker.image.topics_by_name.get(OFFSETS_TOPIC)
+        indexes = set(topic.partitions) if topic else set()
+        for index in sorted(indexes | set(self._machines)):
+            known, partition = self._machines.get(index), self._led(index)
+            if known is not None and known.partition is partition:
+                continue
+            if known is not None:
+                del self._machines[index]
+                known.drop()
+            if partition is not None:
+                self._load(index, partition)
+
+    def _load(self, index: int, partition: "Partition") -> None:
+        from ottla.groups.coordinator import GroupCoordinator
+
+        broker = self._broker
+        random = broker.env.random
+        coordinator = GroupCoordinator(
+            self._settings(), wall=broker.env.clock.wall, new_id=lambda: _uuid(random.randbytes)
+        )
+        machine: GroupMachine = MachinePartition(
+            partition, coordinator, GroupCodec(), broker, self._lost
+        )
+        self._machines[index] = machine
+        if machine.is_empty:
+            self._begin(machine)
+        else:
+            broker.spawn(self._load_log(machine))
+
+    async def _load_log(self, machine: GroupMachine) -> None:
+        try:
+            await machine.load()
+        except OSError as error:
+            logger.error("cannot load %s: %s", machine.partition.name, error)
+            self._lost(machine)
+            return
+        if machine in self._machines.values():
+            self._begin(machine)
+
+    def _begin(self, machine: GroupMachine) -> None:
+        from ottla.groups.coordinator import Loaded
+
+        machine.begin()
+        machine.submit(_command(Loaded()), lambda _: None)
+
+    def _lost(self, machine: GroupMachine) -> None:
+        """Its append failed: forget it, and load what the log holds."""
+        index = machine.partition.name.partition
+        if self._machines.get(index) is machine:
+            del self._machines[index]
+            machine.drop()
+            self._broker.call_later(RELOAD_DELAY_MS, self._update)
+
+    def _expire_later(self) -> None:
+        interval_ms = self._broker.settings.offsets_retention_check_interval_ms
+        self._expiry = self._broker.call_later(interval_ms, self._expire)
+
+    def _expire(self) -> None:
+        from ottla.groups.coordinator import ExpireOffsets
+
+        self._expire_later()
+        self._tell_all(ExpireOffsets())
+
+    def _tell_all(self, request: object) -> None:
+        for machine in list(self._machines.values()):
+            if machine.is_loaded:
+                machine.submit(_command(request), lambda _: None)
+
+    def _settings(self) -> "GroupSettings":
+        from ottla.groups.settings import GroupSettings
+
+        settings = self._broker.settings
+        return GroupSettings(
+            initial_rebalance_delay_ms=settings.group_initial_rebalance_delay_ms,
+            session_timeout_ms_min=settings.group_min_session_timeout_ms,
+            session_timeout_ms_max=settings.group_max_session_timeout_ms,
+            size_max=settings.group_max_size,
+            offset_metadata_size_max=settings.offset_metadata_max_bytes,
+            offsets_retention_ms=settings.offsets_retention_minutes * 60_000,
+        )
+
+
+def _command(request: object) -> "GroupCommand":
+    from ottla.groups.turn import GroupCommand
+
+    return GroupCommand(request, 0, "", "")
+
+
+def _uuid(random_bytes: Callable[[int], bytes]) -> str:
+    """A random UUID in the usual form, which ends a member id."""
+    digits = bytearray(random_bytes(16))
+    digits[6] = digits[6] & 0x0F | 0x40
+    digits[8] = digits[8] & 0x3F | 0x80
+    text = digits.hex()
+    return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))

@@ -1,0 +1,94 @@
+"""The answers to requests about groups that failed as a whole, for `error_responses`."""
+
+from typing import TYPE_CHECKING, Any, Final
+
+from ottla.protocol.apis import ApiKey
+
+if TYPE_CHECKING:
+    from ottla.broker.error_responses import Answer, Failure
+
+# ruff: noqa: ANN401  Requests and responses are of whatever class their API has.
+
+NO_OFFSET: Final = -1
+NO_NODE: Final = -1
+GROUPS_SINCE: Final = 8  # In OffsetFetch.
+KEYS_SINCE: Final = 4  # In FindCoordinator.
+
+
+def _join_group(wire: Any, failure: "Failure") -> Any:
+    return wire.Response(error_code=failure.code, member_id=failure.request.member_id)
+
+
+def _offset_commit(wire: Any, failure: "Failure") -> Any:
+    def result(topic: Any) -> Any:
+        parts = [
+            wire.OffsetCommitResponsePartition(part.partition_index, failure.code)
+            for part in topic.partitions
+        ]
+        return wire.OffsetCommitResponseTopic(topic.name, topic.topic_id, parts)
+
+    return wire.Response(topics=[result(topic) for topic in failure.request.topics])
+
+
+def _offset_fetch(wire: Any, failure: "Failure") -> Any:
+    if failure.version >= GROUPS_SINCE:
+        groups = [
+            wire.OffsetFetchResponseGroup(group.group_id, error_code=failure.code)
+            for group in failure.request.groups
+        ]
+        return wire.Response(groups=groups)
+
+    def result(topic: Any) -> Any:
+        parts = [
+            wire.OffsetFetchResponsePartition(index, NO_OFFSET, -1, "", failure.code)
+            for index in topic.partition_indexes
+        ]
+        return wire.OffsetFetchResponseTopic(topic.name, parts)
+
+    topics = [result(topic) for topic in failure.request.topics or ()]
+    return wire.Response(error_code=failure.code, topics=topics)
+
+
+def _find_coordinator(wire: Any, failure: "Failure") -> Any:
+    code, message = failure.code, failure.message
+    if failure.version >= KEYS_SINCE:
+        found = [
+            wire.Coordinator(key, NO_NODE, "", -1, code, message)
+            for key in failure.request.coordinator_keys
+        ]
+        return wire.Response(coordinators=found)
+    return wire.Response(error_code=code, error_message=message, node_id=NO_NODE, port=-1)
+
+
+def _describe_groups(wire: Any, failure: "Failure") -> Any:
+    groups = [
+        wire.DescribedGroup(error_code=failure.code, group_id=group)
+        for group in failure.request.groups
+    ]
+    return wire.Response(groups=groups)
+
+
+def _delete_groups(wire: Any, failure: "Failure") -> Any:
+    results = [
+        wire.DeletableGroupResult(group, failure.code) for group in failure.request.groups_names
+    ]
+    return wire.Response(results=results)
+
+
+def _consumer_group_describe(wire: Any, failure: "Failure") -> Any:
+    groups = [
+        wire.DescribedGroup(failure.code, failure.message, group)
+        for group in failure.request.group_ids
+    ]
+    return wire.Response(groups=groups)
+
+
+GROUP_ANSWERS: "Final[dict[int, Answer]]" = {
+    ApiKey.JOIN_GROUP: _join_group,
+    ApiKey.OFFSET_COMMIT: _offset_commit,
+    ApiKey.OFFSET_FETCH: _offset_fetch,
+    ApiKey.FIND_COORDINATOR: _find_coordinator,
+    ApiKey.DESCRIBE_GROUPS: _describe_groups,
+    ApiKey.DELETE_GROUPS: _delete_groups,
+    ApiKey.CONSUMER_GROUP_DESCRIBE: _consumer_group_describe,
+}

@@ -1,0 +1,86 @@
+"""OffsetCommit (api key 8), versions 2 to 10: how far a group has read.
+
+v9  consumer groups too: GROUP_ID_NOT_FOUND, STALE_MEMBER_EPOCH     v10  topics by id
+
+Partitions that do not exist are refused one by one; the rest is committed together.
+"""
+
+from typing import Any
+
+from ottla.broker.connection import Reply
+from ottla.broker.dispatch import handles, send
+from ottla.broker.group_requests import answer_with, command_of
+from ottla.broker.server import Broker
+from ottla.model.errors import ErrorCode, Refusal
+from ottla.protocol.messages import offset_commit as wire
+
+IDS_SINCE = 10
+
+Topic = wire.OffsetCommitRequestTopic
+Result = wire.OffsetCommitResponseTopic
+
+
+@handles(wire.Request)
+def handle(request: wire.Request, reply: Reply, broker: Broker) -> None:
+    known, refused = _sort(request.topics, broker, reply.version >= IDS_SINCE)
+    if not known:
+        send(reply, wire.Response(topics=refused))
+        return
+    wanted = wire.Request(
+        request.group_id,
+        request.generation_id_or_member_epoch,
+        request.member_id,
+        request.group_instance_id,
+        request.retention_time_ms,
+        known,
+    )
+
+    def answer(response: Any) -> None:  # noqa: ANN401
+        if isinstance(response, Refusal):
+            answer_with(request, reply, response)
+        else:
+            response.topics = _merged(response.topics, refused)
+            send(reply, response)
+
+    broker.groups.ask(request.group_id, command_of(wanted, reply), answer)
+
+
+def _sort(topics: list[Topic], broker: Broker, is_by_id: bool) -> tuple[list[Topic], list[Result]]:
+    """Name and id of each topic that exists, with those of its partitions that do."""
+    image = broker.image
+    known, refused = [], []
+    for asked in topics:
+        if is_by_id:
+            topic, code = image.topics_by_id.get(asked.topic_id), ErrorCode.UNKNOWN_TOPIC_ID
+        else:
+            topic = image.topics_by_name.get(asked.name)
+            code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        existing, missing = [], []
+        for part in asked.partitions:
+            if topic is not None and part.partition_index in topic.partitions:
+                existing.append(part)
+            else:
+                missing.append(part)
+        if topic is not None:
+            code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if existing and topic is not None:
+            known.append(Topic(topic.name, topic.id, existing))
+        if missing:
+            results = [
+                wire.OffsetCommitResponsePartition(part.partition_index, code) for part in missing
+            ]
+            refused.append(Result(asked.name, asked.topic_id, results))
+    return known, refused
+
+
+def _merged(done: list[Result], refused: list[Result]) -> list[Result]:
+    """One entry per topic, even if only some of its partitions exist."""
+    for other in refused:
+        for one in done:
+            same_id = other.topic_id == one.topic_id and any(other.topic_id)
+            if same_id or (other.name and one.name == other.name):
+                one.partitions.extend(other.partitions)
+                break
+        else:
+            done.append(other)
+    return done

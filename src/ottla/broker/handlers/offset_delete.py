@@ -1,0 +1,45 @@
+"""OffsetDelete (api key 47), version 0: forget offsets of a group.
+
+Only of topics that nobody in the group reads; topics that do not exist are refused.
+"""
+
+from typing import Any
+
+from ottla.broker.connection import Reply
+from ottla.broker.dispatch import handles, send
+from ottla.broker.group_requests import answer_with, command_of
+from ottla.broker.server import Broker
+from ottla.model.errors import ErrorCode, Refusal
+from ottla.protocol.messages import offset_delete as wire
+
+
+@handles(wire.Request)
+def handle(request: wire.Request, reply: Reply, broker: Broker) -> None:
+    known, unknown = [], []
+    for asked in request.topics:
+        topic = broker.image.topics_by_name.get(asked.name)
+        existing = [p for p in asked.partitions if topic and p.partition_index in topic.partitions]
+        missing = [p for p in asked.partitions if p not in existing]
+        if existing:
+            known.append(wire.OffsetDeleteRequestTopic(asked.name, existing))
+        if missing:
+            unknown.append(wire.OffsetDeleteRequestTopic(asked.name, missing))
+    refused = [_refused(topic) for topic in unknown]
+    wanted = wire.Request(request.group_id, known)
+
+    def answer(response: Any) -> None:  # noqa: ANN401
+        if isinstance(response, Refusal):
+            answer_with(request, reply, response)
+        else:
+            response.topics.extend(refused)
+            send(reply, response)
+
+    broker.groups.ask(request.group_id, command_of(wanted, reply), answer)
+
+
+def _refused(topic: wire.OffsetDeleteRequestTopic) -> wire.OffsetDeleteResponseTopic:
+    code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    results = [
+        wire.OffsetDeleteResponsePartition(part.partition_index, code) for part in topic.partitions
+    ]
+    return wire.OffsetDeleteResponseTopic(topic.name, results)

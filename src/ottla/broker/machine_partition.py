@@ -1,0 +1,191 @@
+"""A state machine whose log is an ordinary partition that this broker leads.
+
+Loading replays the log in slices, so that nobody else waits for it. A decision's records are one
+batch, appended like any other; replies leave when it is committed. If an append fails the machine
+is lost, with all that rests on it, and whoever keeps it loads another one.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
+
+from ottla.broker.machine_host import MachineHost
+from ottla.model.errors import ErrorCode, ProtocolError, Refusal
+from ottla.model.machine import StateMachine
+from ottla.model.types import Monotonic, Offset
+from ottla.records.batch import HEADER_BYTES, Batch
+from ottla.records.record import CONTROL_KEY, BadRecords, Record, build_batch, read_records
+
+if TYPE_CHECKING:
+    from ottla.broker.partition import Partition
+    from ottla.broker.server import Broker
+
+
+logger = logging.getLogger(__name__)
+
+SLICE_BYTES: Final = 64 * 1024  # Read and applied between two turns of the loop.
+DECOMPRESSED_BYTES_MAX: Final = 64 * 1024 * 1024
+COMMIT_MARKER: Final = 1
+
+R = TypeVar("R")
+C = TypeVar("C")
+
+
+class Codec(Protocol[R]):
+    """How a machine's records are kept; `decode` gives None for what is not known here."""
+
+    def encode(self, record: R) -> tuple[bytes, bytes | None]: ...
+    def decode(self, key: bytes, value: bytes | None) -> R | None: ...
+
+
+class MachinePartition(Generic[C, R]):
+    def __init__(
+        self,
+        partition: "Partition",
+        machine: StateMachine[C, R, Any],
+        codec: Codec[R],
+        broker: "Broker",
+        lost: Callable[["MachinePartition[C, R]"], None],
+    ) -> None:
+        """`lost` hears once that an append failed; the machine answers nobody any more."""
+        self.partition = partition
+        self.is_loaded = False
+        self._machine = machine
+        self._codec = codec
+        self._broker = broker
+        self._lost = lost
+        self._is_dropped = False
+        self._host: MachineHost[C, R, Any]
+        self._timer: asyncio.TimerHandle | None = None
+        self._armed: Monotonic | None = None
+        self._open_transactions: dict[int, list[tuple[Offset, R]]] = {}
+
+    @property
+    def is_empty(self) -> bool:
+        log = self.partition.log
+        return log.log_start_offset >= self.partition.high_watermark
+
+    async def load(self) -> None:
+        """Fold the log; Damaged records are passed over, as Kafka does, with a line in the log."""
+        log, end = self.partition.log, self.partition.high_watermark
+        offset = log.log_start_offset
+        while offset < end and not self._is_dropped:
+            piece = log.read(offset, SLICE_BYTES, end_offset=end)
+            if piece is None:
+                break
+            data = await self._broker.env.workers.run(piece.read)
+            for batch in _whole_batches(data):
+                self._replay(batch)
+                offset = batch.next_offset
+        self._open_transactions.clear()
+
+    def begin(self) -> None:
+        """The log is folded: from here on it decides."""
+        clock, end = self._broker.env.clock, self.partition.high_watermark
+        self._host = MachineHost(self._machine, self._append, clock, end)
+        self.is_loaded = True
+
+    def submit(self, command: C, on_reply: Callable[[Any], None]) -> None:
+        if not self.is_loaded:
+            raise Refusal(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        try:
+            self._host.submit(command, on_reply)
+        except Refusal as refusal:
+            self._fail(refusal.code)
+        else:
+            self._arm()
+            self._broker.partitions.flush_soon()
+
+    def drop(self) -> None:
+        """Leadership is gone: whoever waits has to ask another broker."""
+        if self._is_dropped:
+            return
+        self._is_dropped = True
+        if self._timer is not None:
+            self._timer.cancel()
+        if self.is_loaded:
+            self.is_loaded = False
+            self._host.drop(Refusal(ErrorCode.NOT_COORDINATOR))
+
+    def appended(self, partition: "Partition") -> None:
+        if not self._is_dropped:
+            self._host.committed(partition.high_watermark)
+
+    def failed(self, code: ErrorCode, message: str | None = None) -> None:  # noqa: ARG002
+        self._fail(code)
+
+    def _fail(self, code: ErrorCode) -> None:
+        if not self._is_dropped:
+            logger.error("%s: an append failed with %s", self.partition.name, code.name)
+            self.drop()
+            self._lost(self)
+
+    def _append(self, records: list[R]) -> tuple[Offset, list[R]]:
+        partition, now = self.partition, self._broker.env.clock.wall()
+        self._broker.partitions.check_writable(partition)
+        kept = [
+            Record(delta, now, *self._codec.encode(record)) for delta, record in enumerate(records)
+        ]
+        base_offset, _ = partition.append(Batch(build_batch(kept)), self)
+        return base_offset, records
+
+    def _arm(self) -> None:
+        """Wake the machine at its next deadline, if no earlier waking is due anyway."""
+        deadline = self._machine.next_deadline()
+        if deadline is None or (self._armed is not None and self._armed <= deadline):
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._armed = deadline
+        delay_ms = max(deadline - self._broker.now, 0)
+        self._timer = self._broker.call_later(delay_ms, self._tick)
+
+    def _tick(self) -> None:
+        self._timer = self._armed = None
+        try:
+            self._host.tick()
+        except Refusal as refusal:
+            self._fail(refusal.code)
+            return
+        self._arm()
+        self._broker.partitions.flush_soon()
+
+    def _replay(self, batch: Batch) -> None:
+        if batch.is_control:
+            self._end_transaction(batch)
+            return
+        decoded = list(self._decoded(batch))
+        if batch.is_transactional:
+            self._open_transactions.setdefault(batch.producer_id, []).extend(decoded)
+            return
+        for offset, record in decoded:
+            self._machine.apply(offset, record)
+
+    def _end_transaction(self, batch: Batch) -> None:
+        for marker in read_records(batch, DECOMPRESSED_BYTES_MAX):
+            _, kind = CONTROL_KEY.unpack_from(marker.key or bytes(CONTROL_KEY.size))
+            written = self._open_transactions.pop(batch.producer_id, [])
+            if kind == COMMIT_MARKER:
+                for offset, record in written:
+                    self._machine.apply(offset, record)
+
+    def _decoded(self, batch: Batch) -> Iterator[tuple[Offset, R]]:
+        try:
+            for kept in read_records(batch, DECOMPRESSED_BYTES_MAX):
+                record = self._codec.decode(kept.key or b"", kept.value)
+                if record is not None:
+                    yield kept.offset, record
+        except (BadRecords, ProtocolError) as error:
+            logger.error("%s at offset %s: %s", self.partition.name, batch.base_offset, error)
+
+
+def _whole_batches(data: bytes) -> Iterator[Batch]:
+    position = 0
+    while len(data) - position >= HEADER_BYTES:
+        try:
+            batch = Batch.parse(data, position)
+        except ValueError:
+            return  # The last one is cut; it comes first in the next slice.
+        yield batch
+        position += batch.size
