@@ -81,12 +81,17 @@ class Channel:
         self.is_reading = True
         self.is_open = True
         self.is_read = True  # Whether the peer reads what it is sent.
+        self.failed = False  # A file could not be read while it was sent.
         self.connection: Connection | None = None
         self.on_sent: Callable[[], None] = _nothing
 
     def send(self, pieces: Sequence[Piece]) -> None:
-        for piece in pieces:
-            self.sent += piece.read() if isinstance(piece, FileRange) else piece
+        try:
+            data = [p.read() if isinstance(p, FileRange) else bytes(p) for p in pieces]
+        except OSError:
+            self.failed = True  # As in production, the connection ends when the turn does.
+            return
+        self.sent += b"".join(data)
         self.on_sent()
 
     def pause_reading(self) -> None:
@@ -103,6 +108,8 @@ class Channel:
             self.on_sent()
 
     def leave(self) -> None:
+        if self.failed:
+            self.close()
         if self.is_open and self.is_read and self.connection is not None:
             self.connection.sent()
 
