@@ -155,7 +155,10 @@ def test_every_option_of_the_tools_is_documented() -> None:
     page = (ROOT / "docs" / "reference" / "tools.md").read_text()
     shown = [
         option
-        for name in ("asking", "topics", "configs", "produce", "consume", "cluster", "log")
+        for name in (
+            *("asking", "topics", "configs", "produce", "consume", "groups", "dlq"),
+            *("cluster", "log"),
+        )
         for option in re.findall(r'"(--?[a-zA-Z][a-z-]*)', (SOURCE / f"cli/{name}.py").read_text())
     ]
     assert len(shown) > 50

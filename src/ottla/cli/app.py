@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from ottla import __version__
-from ottla.cli import configs, log, topics
+from ottla.cli import configs, dlq, groups, log, topics
 from ottla.cli.cluster import cluster
 from ottla.cli.consume import consume
 from ottla.cli.main import run_light
@@ -68,6 +68,8 @@ def format_directories(context: typer.Context) -> None:
 app.add_typer(topics.app)
 app.command()(produce)
 app.command()(consume)
+app.add_typer(groups.app)
+app.add_typer(dlq.app)
 app.add_typer(configs.app)
 app.command()(cluster)
 app.add_typer(log.app)

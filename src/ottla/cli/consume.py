@@ -1,4 +1,4 @@
-"""`ottla consume`: read a topic, without a group: nothing is committed, nobody is disturbed."""
+"""`ottla consume`: read a topic; without a group nothing is committed and nobody is disturbed."""
 
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
@@ -24,6 +24,12 @@ class Isolation(StrEnum):
 
 def consume(
     topic: Annotated[str, typer.Argument(metavar="TOPIC", help="What to read.")],
+    group: Annotated[
+        str | None,
+        typer.Option(
+            "--group", "-g", help="As a member: go on where it has stopped, commit what was read."
+        ),
+    ] = None,
     partitions: Annotated[
         list[int],
         typer.Option("--partition", "-p", min=0, help="Only this one; may be repeated."),
@@ -87,6 +93,9 @@ def consume(
     --max-messages, or with --to-end where the topic ended when it began (then it begins with the
     first record, unless another place is given).
 
+    With --group it shares the topic's partitions with the group's other members. Where the group
+    has committed nothing yet, it begins as without a group.
+
     \b
     Examples:
       ottla consume orders
@@ -94,8 +103,9 @@ def consume(
       ottla consume orders --from-time -10m --keys --headers
       ottla consume orders --partition 0 --offset 42 -n 1
       ottla consume orders --offset -5 --to-end --json | jq .value
+      ottla consume orders --group billing --from-beginning
     """
-    from ottla.cli import consuming
+    from ottla.cli import consuming, group_reading
     from ottla.cli.printing import Printing
 
     with failures_told():
@@ -112,7 +122,22 @@ def consume(
             delimiter=delimiter,
         )
 
+        if group is not None:
+            group_reading.check_options(start, partitions)
+
     async def work(cluster: "Cluster") -> None:
+        if group is not None:
+            await group_reading.read_as_member(
+                cluster,
+                topic,
+                group,
+                start,
+                printing,
+                to_end=to_end,
+                messages_max=max_messages,
+                is_committed_only=isolation is Isolation.COMMITTED,
+            )
+            return
         await consuming.read_all(
             cluster,
             topic,

@@ -20,7 +20,7 @@ from ottla.client.offsets import (
     find_offsets,
 )
 from ottla.client.reader import Reader, ReaderSettings
-from ottla.model.types import Offset, TopicPartition
+from ottla.model.types import Millis, Offset, TopicPartition
 
 POLL_MS = 1000
 Offsets = dict[TopicPartition, Offset]
@@ -103,16 +103,31 @@ class Copying:
         self._left = messages_max
         self._count = 0
 
+    @property
+    def is_over(self) -> bool:
+        """Whether all was read that there is to read, or as much as was wanted."""
+        return self._left == 0 or (self._ends is not None and not self._reader.positions)
+
     async def run(self) -> None:
         self._stop_at_end()
         while self._reader.positions and self._left != 0:
-            self._write(await self._reader.poll(POLL_MS))
-            self._stop_at_end()
+            await self.step(POLL_MS)
+
+    def begin(self, reader: Reader) -> None:
+        """Go on with another reader."""
+        self._reader = reader
+        self._stop_at_end()
+
+    async def step(self, wait_ms: Millis) -> list[Message]:
+        """Write what comes; returns what was written."""
+        messages = self._write(await self._reader.poll(wait_ms))
+        self._stop_at_end()
+        return messages
 
     def tell(self) -> None:
         note(f"{plural(self._count, 'record')} read.")
 
-    def _write(self, messages: list[Message]) -> None:
+    def _write(self, messages: list[Message]) -> list[Message]:
         ends = self._ends
         if ends is not None:  # More may have come since we looked where the end is.
             messages = [item for item in messages if item.offset < ends[item.topic_partition]]
@@ -123,6 +138,7 @@ class Copying:
             sys.stdout.buffer.write(b"".join(map(self._printing.render, messages)))
             sys.stdout.buffer.flush()
             self._count += len(messages)
+        return messages
 
     def _stop_at_end(self) -> None:
         if self._ends is None:

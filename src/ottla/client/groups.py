@@ -127,7 +127,7 @@ class Groups:
                     raise
             return await self._describe_classic(connection, node_id, group)
 
-        return await self._at_coordinator(group, attempt)
+        return await self.at_coordinator(group, attempt)
 
     async def delete(self, group: str) -> None:
         """Forget a group and all of its offsets; it must have no members."""
@@ -140,7 +140,7 @@ class Groups:
             )
             self._check(answer.results[0].error_code, None, group)
 
-        await self._at_coordinator(group, attempt)
+        await self.at_coordinator(group, attempt)
 
     async def offsets(self, group: str) -> dict[TopicPartition, Committed]:
         """What a group has committed, for every partition that it did for."""
@@ -160,7 +160,7 @@ class Groups:
             self._check(own.error_code, None, group)
             return answer
 
-        answer = await self._at_coordinator(group, attempt)
+        answer = await self.at_coordinator(group, attempt)
         topics = answer.groups[0].topics if answer.groups else answer.topics
         return {
             TopicPartition(topic.name, item.partition_index): Committed(
@@ -204,7 +204,7 @@ class Groups:
                     about = f"group {group!r}, {topic.name}-{item.partition_index}"
                     check(item.error_code, about=about)
 
-        await self._at_coordinator(group, attempt)
+        await self.at_coordinator(group, attempt)
 
     async def delete_offsets(self, group: str, partitions: Iterable[TopicPartition]) -> None:
         """Forget what a group committed for these; nobody may be subscribed to their topics."""
@@ -224,7 +224,7 @@ class Groups:
                 for item in topic.partitions:
                     check(item.error_code, about=f"{topic.name}-{item.partition_index}")
 
-        await self._at_coordinator(group, attempt)
+        await self.at_coordinator(group, attempt)
 
     async def _list_of(
         self, node_id: NodeId, states: Sequence[str], types: Sequence[str]
@@ -297,7 +297,7 @@ class Groups:
         )
         return Described(group, CLASSIC, found.group_state, found.protocol_data, node_id, members)
 
-    async def _at_coordinator(
+    async def at_coordinator(
         self, group: str, attempt: Callable[[Connection, NodeId], Awaitable[Value]]
     ) -> Value:
         async def found() -> Value:

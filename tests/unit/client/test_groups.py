@@ -9,7 +9,7 @@ from ottla.client.groups import CLASSIC, CONSUMER, Committed, Groups, Listed, Un
 from ottla.client.metadata import UnknownTopic
 from ottla.model.errors import ErrorCode
 from ottla.model.types import TopicPartition
-from ottla.protocol.apis import ApiKey, request_class
+from ottla.protocol.apis import ApiKey
 from ottla.protocol.consumer_protocol import (
     AssignmentTopicPartition,
     ConsumerProtocolAssignment,
@@ -25,35 +25,12 @@ from ottla.protocol.messages import (
     offset_delete,
     offset_fetch,
 )
+from tests.unit.client import fake_coordinator
 from tests.unit.client.fake_broker import World
-
-GROUP_APIS = (
-    ApiKey.FIND_COORDINATOR,
-    ApiKey.LIST_GROUPS,
-    ApiKey.DESCRIBE_GROUPS,
-    ApiKey.CONSUMER_GROUP_DESCRIBE,
-    ApiKey.DELETE_GROUPS,
-    ApiKey.OFFSET_FETCH,
-    ApiKey.OFFSET_COMMIT,
-    ApiKey.OFFSET_DELETE,
-)
-
-
-def coordinator(request: find_coordinator.Request, version: int) -> find_coordinator.Response:
-    if version < 4:
-        assert request.key == "g"
-        return find_coordinator.Response(node_id=1)
-    return find_coordinator.Response(
-        coordinators=[find_coordinator.Coordinator(key, 1) for key in request.coordinator_keys]
-    )
 
 
 def world_with_groups() -> World:
-    world = World()
-    for key in GROUP_APIS:
-        world.broker.ranges[key] = request_class(key).VERSIONS
-    world.broker.always[ApiKey.FIND_COORDINATOR] = coordinator
-    return world
+    return fake_coordinator.world_with_groups()[0]
 
 
 def last(world: World) -> Any:  # noqa: ANN401
