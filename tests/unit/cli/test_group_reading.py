@@ -23,7 +23,8 @@ Capture = pytest.CaptureFixture[bytes]
 @pytest.fixture(autouse=True)
 def quick_heartbeats(monkeypatch: pytest.MonkeyPatch) -> None:
     """The fake broker answers a fetch at once, so seconds of virtual time are long."""
-    monkeypatch.setattr(group_reading, "HEARTBEAT_MS", 200)
+    monkeypatch.setattr(group_reading, "HEARTBEAT_MS", 100)
+    monkeypatch.setattr(group_reading, "POLL_MS", 50)
 
 
 def write(world: World, *values: bytes) -> None:
