@@ -55,7 +55,7 @@ fuzz: $(VENV)/.tested ## Malformed frames and messages against a live broker (1 
 
 AGAINST ?= ottla
 conformance: $(VENV)/.tested ## Real clients and Kafka's own tools (4 minutes); AGAINST=kafka for the reference.
-	$(PYTEST) --timeout=120 --session-timeout=300 tests/conformance --against=$(AGAINST)
+	$(PYTEST) -n auto --dist=loadfile --timeout=120 --session-timeout=480 tests/conformance --against=$(AGAINST)
 
 answers: $(VENV)/.tested ## Record Apache Kafka's answers anew, for the conformance tests.
 	$(BIN)/python -m tests.conformance.answers
