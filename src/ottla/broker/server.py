@@ -100,7 +100,8 @@ class Broker:
             bootstrap_records(self.env.disk, self.settings.metadata_log_dir),
         )
         self.quorum.open()
-        self._resolve_settings()
+        if any(resource_type == BROKER_RESOURCE for resource_type, _ in self.image.configs):
+            self._resolve_settings()
         self.directories.load_logs(self.image)
         self.partitions.load()
         self.quorum.subscribe(self._image_changed)

@@ -6,7 +6,8 @@ Topics and this broker list every config they have; the cluster's default, group
 metrics only what is set. Loggers: the root alone, since the levels of parts cannot be set.
 """
 
-from typing import TYPE_CHECKING
+import asyncio
+from typing import TYPE_CHECKING, Final
 
 from ottla.broker.dispatch import Context, handles
 from ottla.metadata.cluster import (
@@ -30,10 +31,17 @@ from ottla.protocol.messages import describe_configs as wire
 if TYPE_CHECKING:
     from ottla.broker.server import Broker
 
+RESOURCES_PER_TURN: Final = 20
+
 
 @handles(wire.Request)
 async def handle(request: wire.Request, context: Context, broker: "Broker") -> wire.Response:
-    return wire.Response(results=[_result(request, item, broker) for item in request.resources])
+    results = []
+    for number, item in enumerate(request.resources, 1):
+        results.append(_result(request, item, broker))
+        if number % RESOURCES_PER_TURN == 0:
+            await asyncio.sleep(0)  # Consoles ask for all topics at once; others get their turn.
+    return wire.Response(results=results)
 
 
 def _result(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ottla.broker.handlers.describe_configs import handle
+from ottla.broker.handlers.describe_configs import RESOURCES_PER_TURN, handle
 from ottla.broker.settings import Settings, zero_configuration
 from ottla.metadata.cluster import (
     BROKER_LOGGER_RESOURCE,
@@ -19,6 +19,7 @@ from ottla.metadata.image import ClusterImage
 from ottla.model.errors import ErrorCode
 from ottla.protocol import metadata_records as records
 from ottla.protocol.messages import describe_configs as wire
+from tests.unit.broker.serving import serving
 
 
 @dataclass
@@ -115,3 +116,15 @@ def test_what_cannot_be_described_gets_kafkas_code(
 ) -> None:
     result = describe(node, kind, name)
     assert (result.error_code, result.configs) == (code, [])
+
+
+def test_a_request_about_many_topics_lets_others_have_their_turn() -> None:
+    with serving() as world:
+        world.topic("t")
+        client = world.client()
+        resources = [wire.DescribeConfigsResource(TOPIC_RESOURCE, "t", None) for _ in range(100)]
+        asked = client.send(wire.Request(resources), 4)
+        before = world.loop.turns
+        world.until(lambda: client.has_answer(asked))
+        assert world.loop.turns - before >= 100 // RESOURCES_PER_TURN
+        assert len(client.answers()[asked].results) == 100
