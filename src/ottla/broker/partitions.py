@@ -79,6 +79,14 @@ class Partitions:
         for topic in self._broker.image.topics_by_name.values():
             self._update(topic, topic.partitions)
 
+    def read_failed(self, partition: Partition, error: OSError | Damaged) -> None:
+        """A disk that fails is lost with all it holds; damage costs the partition that has it."""
+        if isinstance(error, OSError):
+            self.directories.write_failed(partition.log, error)
+        else:
+            logger.error("%s is offline: %s", partition.name, error)
+            self.take_offline(partition)
+
     def apply(self, delta: ImageDelta) -> None:
         """Host what the image now says that this broker hosts."""
         for topic in delta.deleted:

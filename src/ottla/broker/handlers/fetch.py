@@ -17,7 +17,7 @@ from ottla.broker.fetch_response import Fetched, fetch_response
 from ottla.broker.fetch_sessions import FetchSession, Wanted
 from ottla.broker.partition import Partition
 from ottla.broker.server import Broker
-from ottla.model.errors import ErrorCode, Refusal
+from ottla.model.errors import Damaged, ErrorCode, Refusal
 from ottla.protocol.messages import fetch as wire
 
 READ_COMMITTED = 1
@@ -131,8 +131,8 @@ class Fetching:
             except Refusal as refusal:
                 part.error_code, part.diverging = refusal.code, None
                 continue
-            except OSError as error:
-                self._broker.directories.write_failed(partition.log, error)
+            except (OSError, Damaged) as error:
+                self._broker.partitions.read_failed(partition, error)
                 part.error_code = ErrorCode.KAFKA_STORAGE_ERROR
                 continue
             if part.records is not None:

@@ -12,7 +12,7 @@ from ottla.broker.connection import Reply
 from ottla.broker.dispatch import handles, send
 from ottla.broker.partition import Partition
 from ottla.broker.server import Broker
-from ottla.model.errors import ErrorCode, Refusal
+from ottla.model.errors import Damaged, ErrorCode, Refusal
 from ottla.model.types import ZERO_UUID, Offset
 from ottla.protocol.messages import list_offsets as wire
 
@@ -56,8 +56,8 @@ def handle(request: wire.Request, reply: Reply, broker: Broker) -> None:
                     result.leader_epoch = epoch
             except Refusal as refusal:
                 result.error_code = refusal.code
-            except OSError as error:
-                broker.directories.write_failed(partition.log, error)
+            except (OSError, Damaged) as error:
+                broker.partitions.read_failed(partition, error)
                 result.error_code = ErrorCode.KAFKA_STORAGE_ERROR
             results.append(result)
         topics.append(wire.ListOffsetsTopicResponse(topic.name, results))

@@ -522,3 +522,40 @@ def test_a_disk_that_cannot_be_read_takes_its_directory_offline() -> None:
         assert codes == {lost: ErrorCode.KAFKA_STORAGE_ERROR, kept: 0}
         assert only(waiting.answers()[waits_for_lost]).error_code == ErrorCode.KAFKA_STORAGE_ERROR
         assert not world.broker.failed.done()
+
+
+def test_damage_that_a_fetch_meets_is_never_served_and_costs_only_its_partition() -> None:
+    with serving() as world:
+        world.topic("t", 2)
+        for index in (0, 1):
+            for _ in range(5):
+                write(world, b"x", partition=index)
+        world.restart()  # So that nobody remembers where which batch lies.
+        size = len(batch(b"x"))
+        world.disk.flip_bit("/data/t-0/00000000000000000000.log", size + 11, 2)
+        waiting = world.client()
+        asked = start_waiting(waiting, ("t", 0, 5), ("t", 1, 5))
+        client = world.client()
+        answer = client.ask(fetch_request(("t", 0, 3), ("t", 1, 3)), 12)
+        codes = {p.partition_index: p.error_code for p in answer.responses[0].partitions}
+        assert codes == {0: ErrorCode.KAFKA_STORAGE_ERROR, 1: 0}
+        assert waiting.has_answer(asked)
+        assert write(world, b"y", partition=1) == 5
+        assert not world.broker.failed.done()
+
+
+def test_damage_that_is_met_while_waiting_ends_the_wait() -> None:
+    with serving() as world:
+        world.topic("t")
+        for _ in range(5):
+            write(world, b"x")
+        world.restart()
+        size = len(batch(b"x"))
+        client = world.client()
+        asked = start_waiting(client, ("t", 0, 3), min_bytes=1000)
+        world.partition().log.segments[0].boundaries.clear()
+        world.disk.flip_bit("/data/t-0/00000000000000000000.log", size + 11, 2)
+        world.client().send(produce_request(batch(b"y")), 12)
+        world.end_turn()
+        assert only(client.answers()[asked]).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        assert not world.broker.failed.done()
