@@ -140,7 +140,7 @@ class Broker:
         task.add_done_callback(self._finished)
 
     def call_later(self, delay_ms: Millis, callback: Callable[[], None]) -> asyncio.TimerHandle:
-        return self._loop.call_later(delay_ms / 1000, callback)
+        return self._loop.call_later(delay_ms / 1000, self._call, callback)
 
     def checkpoint(self) -> None:
         """Write down how far every log is synced, where it starts and how far it is committed."""
@@ -213,6 +213,16 @@ class Broker:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _call(self, callback: Callable[[], None]) -> None:
+        """A timer is due. What fails in it is nobody's request: it is told, or ends the broker."""
+        try:
+            callback()
+        except AssertionError as error:
+            self._fail(error)
+        except Exception:
+            self.metrics.server_errors += 1
+            logger.exception("a timer failed")
 
     def _finished(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)

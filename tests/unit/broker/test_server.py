@@ -105,3 +105,23 @@ def test_configs_of_all_brokers_and_of_this_one_are_taken_over() -> None:
         assert world.broker.settings.message_max_bytes == 1000
         world.configure("", "message.max.bytes", None, BROKER_RESOURCE)
         assert world.broker.settings.message_max_bytes == default
+
+
+def test_a_timer_that_fails_is_told_and_a_broken_invariant_ends_the_broker(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def fail() -> None:
+        raise KeyError("nobody")
+
+    def break_invariant() -> None:
+        raise AssertionError("this cannot be")
+
+    with serving() as world:
+        world.broker.call_later(10, fail)
+        world.pass_ms(20)
+        assert world.broker.metrics.server_errors == 1
+        assert "a timer failed" in caplog.text
+        assert not world.broker.failed.done()
+        world.broker.call_later(10, break_invariant)
+        world.pass_ms(20)
+        assert isinstance(world.broker.failed.exception(), AssertionError)
