@@ -253,6 +253,8 @@ def zero_configuration(
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
         "listeners": f"PLAINTEXT://{shown}:{port},CONTROLLER://{loopback}:{beside}",
         "log.dirs": data,
+        # As in the file that Kafka comes with: one developer's group need not wait for others.
+        "group.initial.rebalance.delay.ms": "0",
     }
 
 
