@@ -1,6 +1,7 @@
 """Compacted topics as clients see them, and compacted files as Apache Kafka sees them."""
 
 import re
+import shutil
 import threading
 import time
 from collections.abc import Iterator
@@ -10,13 +11,17 @@ from pathlib import Path
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, KafkaError, Message
 from confluent_kafka import TopicPartition as Position
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from ottla.env.disk import real_disk
 from ottla.model.types import WallTime
+from ottla.records.batch import Batch
+from ottla.records.cleaning import delete_horizon
+from ottla.records.record import Record, read_records
 from ottla.storage.log import Log
 from tests.conformance.apache_kafka import ApacheKafka
 from tests.conformance.broker_process import BrokerProcess, Flavour, Ottla
-from tests.conformance.librdkafka import SECONDS_MAX, consumer, create, producer
+from tests.conformance.librdkafka import SECONDS_MAX, admin, consumer, create, producer
 from tests.conformance.test_dump_log_segments import COMPLAINTS, CONFIG, dump, write_log
 from tests.unit.storage.making import NOW, clean_log
 
@@ -264,3 +269,68 @@ def test_kafka_reads_what_our_cleaner_leaves(tmp_path: Path) -> None:
     assert "passed sanity check" in sane
     again = Log.open(real_disk(), str(directory), log.topic_partition, CONFIG, clean=True, now=NOW)
     assert again.end_offset == end_offset
+
+
+Left = tuple[int, int, int, int, int, int, int, bool, list[Record]]
+
+
+def left_in(directory: Path, end_offset: int) -> list[Left]:
+    """Every batch below `end_offset`; of a delete horizon only whether it is set."""
+    found: list[Left] = []
+    for path in sorted(directory.glob("*.log")):
+        data, position = path.read_bytes(), 0
+        while position < len(data):
+            batch = Batch.parse(data, position)
+            position += batch.size
+            assert batch.is_valid
+            if batch.base_offset < end_offset:
+                found.append(
+                    (
+                        batch.base_offset,
+                        batch.last_offset,
+                        batch.producer_id,
+                        batch.producer_epoch,
+                        batch.base_sequence,
+                        batch.attributes,
+                        batch.max_timestamp,
+                        delete_horizon(batch) is not None,
+                        list(read_records(batch, 10**6)),
+                    )
+                )
+    return found
+
+
+@pytest.mark.timeout(180)
+def test_kafka_and_ottla_leave_the_same_of_the_same_log(tmp_path: Path) -> None:
+    """The reference writes a log, with transactions; then each of us cleans a copy of it."""
+    author = BrokerProcess(ApacheKafka(), tmp_path / "author", EAGER)
+    left = {}
+    try:
+        author.start()
+        create(author.bootstrap, "s", **TOPIC | {"min_cleanable_dirty_ratio": "1"})
+        for first, codec in ((0, "none"), (2000, "zstd"), (4000, "gzip")):
+            load(author.bootstrap, "s", first, 600, compression_type=codec)
+            transact(author, "s", first + 700, 300, commit=False)
+            transact(author, "s", first + 1000, 300, commit=True)
+        load(author.bootstrap, "s", 8000, 600)
+        assert cleaned_to(author, "s") == 0
+        author.stop()
+        for flavour in (ApacheKafka(), Ottla()):
+            broker = BrokerProcess(flavour, tmp_path / flavour.name, EAGER)
+            shutil.copytree(author.data_directory, broker.data_directory)
+            broker.start()
+            try:
+                dirty = ConfigEntry("min.cleanable.dirty.ratio", "0.01")
+                dirty.incremental_operation = AlterConfigOpType.SET
+                topic = ConfigResource(ResourceType.TOPIC, "s", incremental_configs=[dirty])
+                admin(broker.bootstrap).incremental_alter_configs([topic])[topic].result(30)
+                wait_for_cleaning(broker, "s", 3500)
+            finally:
+                broker.stop()
+            left[flavour.name] = left_in(broker.data_directory / "s-0", cleaned_to(broker, "s"))
+    finally:
+        author.kill()
+    assert len(left["kafka"]) > 10
+    assert any(horizon for *_, horizon, _ in left["kafka"])
+    assert any(not records for *_, records in left["kafka"])
+    assert left["ottla"] == left["kafka"]
