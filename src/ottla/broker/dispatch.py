@@ -215,7 +215,10 @@ class Dispatcher:
         from ottla.broker.error_responses import error_response
 
         if reply.pieces is None:
-            send(reply, error_response(api_key, request, reply.version, code, message))
+            try:
+                send(reply, error_response(api_key, request, reply.version, code, message))
+            except ValueError:  # It is too long for any answer.
+                reply.connection.close()
 
     def _load(self, api_key: int) -> Entry:
         served = self.served.get(api_key)

@@ -222,11 +222,12 @@ class LogDirectories:
             self._try(directory, partial(directory.remove_deleted, now))
 
     def close(self, broker_epoch: int, high_watermarks: Mapping[TopicPartition, Offset]) -> None:
-        for directory in self.online():
-            marks = {name: high_watermarks.get(name, 0) for name in directory.logs}
-            self._try(directory, partial(directory.close, broker_epoch, marks))
         for directory in self._directories.values():
-            if directory.failure is not None:
+            marks = {name: high_watermarks.get(name, 0) for name in directory.logs}
+            try:
+                directory.close(broker_epoch, marks)
+            except OSError as error:
+                logger.error("%s is not closed cleanly: %s", directory.path, error)
                 directory.abandon()
 
     def abandon(self) -> None:

@@ -125,6 +125,7 @@ class Broker:
             self.directories.close(self.lifecycle.broker_epoch, marks)
         except OSError as error:
             logger.error("cannot stop cleanly, the next start will recover: %s", error)
+            await self.quorum.abandon()
             self.directories.abandon()
 
     async def abort(self) -> None:

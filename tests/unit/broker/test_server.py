@@ -125,3 +125,18 @@ def test_a_timer_that_fails_is_told_and_a_broken_invariant_ends_the_broker(
         world.broker.call_later(10, break_invariant)
         world.pass_ms(20)
         assert isinstance(world.broker.failed.exception(), AssertionError)
+
+
+@pytest.mark.parametrize("operation", ["append", "sync"])
+@pytest.mark.parametrize("error", [errno.EIO, errno.ENOSPC])
+@pytest.mark.parametrize("path", ["__cluster_metadata", "/t-0", "checkpoint", "cleanshutdown"])
+def test_a_stop_that_fails_lets_go_and_loses_nothing(operation: str, error: int, path: str) -> None:
+    with serving() as world:
+        world.topic()
+        write(world, b"a")
+        world.disk.fail(operation, error, path_contains=path)
+        world.stop()
+        assert not world.disk.locked
+        world.disk._failures.clear()
+        world.start()
+        assert write(world, b"b") == 1
