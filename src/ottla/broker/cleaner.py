@@ -150,13 +150,19 @@ class Cleaner:
         cleaned = await env.workers.run(cleaning.begin, group)
         try:
             await self._go_through(cleaning.copy(group, cleaned))
-            if self._is_current(partition):
-                return log.replace_segments(group, cleaned, env.clock.wall())
         except (OSError, Damaged):
             discard(env.disk, cleaned)
             raise
-        discard(env.disk, cleaned)
-        return False
+        if not self._is_current(partition):
+            discard(env.disk, cleaned)
+            return False
+        try:
+            return log.replace_segments(group, cleaned, env.clock.wall())
+        except OSError as error:
+            # Some names are old and some new: only the next start can tell, even if it was only
+            # for lack of room.
+            self._broker.directories.sync_failed(log, error)
+            return False
 
     async def _go_through(self, steps: Iterator[int]) -> None:
         """All steps, each in a worker, with rests between that others can use."""

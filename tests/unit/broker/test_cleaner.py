@@ -298,6 +298,21 @@ def test_a_disk_that_fails_while_a_log_is_cleaned_is_offline() -> None:
         assert [directory.path for directory in world.broker.directories.online()] == ["/data"]
 
 
+@pytest.mark.parametrize("failing", [".timeindex.cleaned", ".log.swap", ".index.swap"])
+def test_a_swap_that_fails_half_way_is_finished_by_the_next_start(failing: str) -> None:
+    with serving(directories=("/data", "/other"), log_cleaner_backoff_ms=10**9) as world:
+        topic(world, "t")
+        topic(world, "u")
+        lost = "u" if world.disk.exists("/other/u-0") else "t"
+        model = fill(world, topic=lost)
+        world.pass_ms(2 * MINUTE_MS)
+        world.disk.fail("rename", errno.ENOSPC, path_contains=f"{0:020d}{failing}")
+        assert not world.run(world.broker.cleaner.clean_dirtiest())
+        assert [directory.path for directory in world.broker.directories.online()] == ["/data"]
+        world.restart()
+        assert as_dictionary(world, lost) == model
+
+
 def test_a_broker_stops_in_the_middle_of_a_round() -> None:
     with serving() as world:
         topic(world)

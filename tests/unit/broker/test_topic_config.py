@@ -67,3 +67,14 @@ def test_policies_become_flags() -> None:
     assert (neither.is_compacted, neither.is_deleted) == (False, False)
     strict = settings(ottla_record_validation="full")
     assert TopicConfig.resolve(strict, {}).admission_policy(strict).full_validation
+
+
+def test_a_compacted_log_rolls_before_its_records_must_be_cleaned() -> None:
+    mine = settings()
+    lag = {"max.compaction.lag.ms": "1000", "min.compaction.lag.ms": "10"}
+    compacted = TopicConfig.resolve(mine, {"cleanup.policy": "compact", **lag}).log_config(mine)
+    assert (compacted.segment_ms, compacted.compaction_lag_ms_min) == (1000, 10)
+    assert TopicConfig.resolve(mine, lag).log_config(mine).segment_ms == LogConfig().segment_ms
+    configs = {"delete.retention.ms": "7", "min.cleanable.dirty.ratio": "0.25"}
+    other = TopicConfig.resolve(mine, configs).log_config(mine)
+    assert (other.delete_retention_ms, other.dirty_ratio_min) == (7, 0.25)

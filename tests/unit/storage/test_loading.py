@@ -7,6 +7,7 @@ from ottla.storage.log import Log
 from ottla.storage.producer_snapshot import snapshots_in
 from tests.unit.storage.making import (
     DIRECTORY,
+    NOW,
     SMALL,
     fill,
     make_batch,
@@ -111,6 +112,23 @@ def test_a_hole_between_segments_after_a_power_cut_ends_the_log() -> None:
     assert opened.end_offset == second.base_offset
     assert not disk.exists(third.log_path)
     assert opened.producers.by_id[1].last_sequence == second.base_offset - 1
+
+
+def test_a_gap_that_a_cleaner_left_is_no_hole() -> None:
+    disk, log = closed()
+    second, third = log.segments[1], log.segments[2]
+    disk.remove(second.log_path)
+    opened = Log.open(
+        disk,
+        DIRECTORY,
+        log.topic_partition,
+        log.config,
+        compacted_to=third.base_offset,
+        clean=False,
+        now=NOW,
+        power_lost=True,
+    )
+    assert opened.end_offset == 20
 
 
 def test_snapshots_are_kept_for_segments_and_for_the_end() -> None:
