@@ -1,13 +1,17 @@
 """Fetch against Kafka's meaning: waiting, limits, epochs, sessions, and what is left behind."""
 
 import errno
+import struct
 
 import pytest
 
 from ottla.model.errors import ErrorCode
+from ottla.model.types import WallTime
 from ottla.protocol.codec import decode, encode
 from ottla.protocol.messages import delete_records
 from ottla.protocol.messages import fetch as wire
+from ottla.records.batch import Batch
+from ottla.records.record import Record, build_batch
 from tests.unit.broker.requests import (
     batch,
     fetch_request,
@@ -559,3 +563,86 @@ def test_damage_that_is_met_while_waiting_ends_the_wait() -> None:
         world.end_turn()
         assert only(client.answers()[asked]).error_code == ErrorCode.KAFKA_STORAGE_ERROR
         assert not world.broker.failed.done()
+
+
+# Transactions, as Apache Kafka left them in a directory that was moved here.
+
+ABORT, COMMIT = 0, 1
+
+
+def write_as_moved_in(world: World, *batches: bytearray) -> None:
+    partition = world.partition()
+    for data in batches:
+        one = Batch(data)
+        one.assign(partition.log.end_offset, 0)
+        partition.log.append([one], WallTime(world.now))
+    partition.high_watermark = partition.log.end_offset
+
+
+def transactional(producer_id: int, sequence: int, *values: bytes) -> bytearray:
+    return batch(
+        *values,
+        producer_id=producer_id,
+        producer_epoch=0,
+        base_sequence=sequence,
+        is_transactional=True,
+    )
+
+
+def marker(producer_id: int, kind: int) -> bytearray:
+    record = Record(0, 0, struct.pack(">hh", 0, kind), struct.pack(">hi", 0, 0))
+    return build_batch(
+        [record],
+        producer_id=producer_id,
+        producer_epoch=0,
+        is_transactional=True,
+        is_control=True,
+    )
+
+
+def committed(world: World, offset: int) -> wire.PartitionData:
+    request = fetch_request(("t", 0, offset), isolation_level=READ_COMMITTED)
+    return only(world.client().ask(request, 12))
+
+
+def test_an_open_transaction_hides_all_that_follows_from_who_reads_committed() -> None:
+    with serving() as world:
+        world.topic()
+        write(world, b"before")
+        write_as_moved_in(world, transactional(7, 0, b"open"))
+        write(world, b"after")
+        part = committed(world, 0)
+        assert (part.last_stable_offset, part.high_watermark) == (1, 3)
+        assert values_of(part.records) == [b"before"]
+        client = world.client()
+        asked = start_waiting(client, ("t", 0, 1), isolation_level=READ_COMMITTED)
+        write(world, b"more")
+        assert not client.has_answer(asked)
+        part = only(world.client().ask(fetch_request(("t", 0, 0)), 12))
+        assert values_of(part.records) == [b"before", b"open", b"after", b"more"]
+        assert part.aborted_transactions is None
+        write_as_moved_in(world, marker(7, COMMIT))
+        write(world, b"last")
+        part = only(client.answers()[asked])
+        assert values_of(part.records)[:3] == [b"open", b"after", b"more"]
+        assert part.aborted_transactions == []
+
+
+def test_aborted_transactions_are_listed_where_their_records_are() -> None:
+    with serving() as world:
+        world.topic()
+        write_as_moved_in(
+            world,
+            transactional(7, 0, b"aborted"),
+            transactional(8, 0, b"committed"),
+            marker(8, COMMIT),
+            marker(7, ABORT),
+        )
+        write(world, b"after")
+        for _ in range(2):
+            part = committed(world, 0)
+            listed = [(each.producer_id, each.first_offset) for each in part.aborted_transactions]
+            assert listed == [(7, 0)]
+            assert part.last_stable_offset == 5
+            assert committed(world, 4).aborted_transactions == []
+            world.restart()
