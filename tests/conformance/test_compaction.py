@@ -171,6 +171,36 @@ def test_tombstones_are_gone_after_their_retention(eager: BrokerProcess) -> None
         time.sleep(0.3)
 
 
+@pytest.mark.timeout(120)
+def test_the_log_of_committed_offsets_stays_small(flavour: Flavour, tmp_path: Path) -> None:
+    settings = {
+        **EAGER,
+        "log.cleaner.min.cleanable.ratio": "0.01",
+        "offsets.topic.num.partitions": "1",
+        "offsets.topic.segment.bytes": "1048576",
+    }
+    broker = BrokerProcess(flavour, tmp_path, settings)
+    broker.start()
+    try:
+        create(broker.bootstrap, "committed", 50)
+        names = [Position("committed", partition) for partition in range(50)]
+        member = consumer(broker.bootstrap, group_id="g")
+        for offset in range(400):
+            offsets = [Position(name.topic, name.partition, offset) for name in names]
+            member.commit(offsets=offsets, asynchronous=False)
+        wait_for_cleaning(broker, "__consumer_offsets", 10_000)
+        member.close()
+        size = sum(path.stat().st_size for path in broker.data_directory.glob("__con*/*.log"))
+        assert size < 1024 * 1024
+        broker.kill()
+        broker.start()
+        again = consumer(broker.bootstrap, group_id="g")
+        assert {each.offset for each in again.committed(names, SECONDS_MAX)} == {399}
+        again.close()
+    finally:
+        broker.kill()
+
+
 def transact(broker: BrokerProcess, topic: str, first: int, count: int, *, commit: bool) -> Values:
     sender = producer(broker.bootstrap, transactional_id=f"t{commit}", batch_num_messages=50)
     sender.init_transactions(SECONDS_MAX)
