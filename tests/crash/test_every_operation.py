@@ -96,8 +96,13 @@ def test_an_operation_that_fails_leaves_what_was_flushed_and_nothing_else(
     for operation in range(1 + part, OPERATIONS + 1, 8):
         world = World(operation)
         world.disk.fail_at = (operation, code)
-        with pytest.raises(OSError, match="simulated"):
+        raised = False
+        try:
             world.run()
+        except OSError as error:
+            assert "simulated" in str(error)  # noqa: PT017  A full disk need not stop everything.
+            raised = True
+        assert raised or code == errno.ENOSPC
         world.disk.kill()
         world.check(power_lost=False)
         go_on(world)

@@ -46,7 +46,7 @@ class AdmissionPolicy:
     compression_level: int | None = None  # Of `compression_type`; None is the codec's default.
     is_compacted: bool = False
     full_validation: bool = False
-    decompressed_bytes_max: int = 256 * 1024 * 1024
+    decompressed_bytes_max: int = 64 * 1024 * 1024
 
     codec: int | None = field(init=False, default=None)  # None: whatever the producer chose.
     is_append_time: bool = field(init=False, default=False)

@@ -11,7 +11,7 @@ ottla.log.level string info {debug,info,warning,error} low served read-only
     The least severe log lines that are written.
 ottla.metrics.listener string "" any low served read-only
     The host:port that serves /metrics and /health over HTTP; empty serves neither.
-ottla.record.decompressed.bytes.max long 268435456 >=1 medium served read-only
+ottla.record.decompressed.bytes.max long 67108864 >=1 medium served read-only
     The most bytes that a batch may unpack to; a larger one is refused.
 ottla.record.validation string header {header,full} medium served read-only
     Whether each record of a batch is checked, or only its header, checksum and size.
