@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ottla.groups import administration, classic_membership, offsets
+from ottla.groups import administration, classic_membership, consumer_membership, offsets
 from ottla.groups.classic_group import ClassicGroup
 from ottla.groups.classic_joining import check_join, join
 from ottla.groups.classic_rebalance import (
@@ -23,9 +23,13 @@ from ottla.groups.classic_rebalance import (
     session_is_over,
     sync_is_late,
 )
+from ottla.groups.consumer_group import ConsumerGroup
+from ottla.groups.consumer_groups import ConsumerGroups
+from ottla.groups.consumer_membership import CONSUMER_SESSION, REVOCATION
 from ottla.groups.offsets import Committed
 from ottla.groups.settings import GroupSettings
 from ottla.groups.timers import TimerKey, Timers
+from ottla.groups.topics import CompileExpression, NoTopics, Topics, no_expressions
 from ottla.groups.turn import Around, GroupCommand, Turn
 from ottla.model.errors import ErrorCode, Refusal
 from ottla.model.machine import Decision, Ticket
@@ -37,6 +41,7 @@ from ottla.protocol.group_records import (
     OffsetCommitKey,
 )
 from ottla.protocol.messages import (
+    consumer_group_heartbeat,
     delete_groups,
     heartbeat,
     join_group,
@@ -60,6 +65,11 @@ class DescribeGroup:
 
 
 @dataclass(frozen=True, slots=True)
+class DescribeConsumerGroup:
+    group_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class DeleteGroup:
     group_id: str
 
@@ -75,6 +85,11 @@ class ExpireOffsets:
 
 
 @dataclass(frozen=True, slots=True)
+class TopicsChanged:
+    """Topics came, went or grew."""
+
+
+@dataclass(frozen=True, slots=True)
 class TopicsDeleted:
     topics: frozenset[str]
 
@@ -86,11 +101,16 @@ class GroupCoordinator:
         *,
         wall: Callable[[], WallTime],
         new_id: Callable[[], str],
+        topics: Topics | None = None,
+        compile_expression: CompileExpression = no_expressions,
     ) -> None:
         self.groups: dict[str, ClassicGroup] = {}
         self.offsets: dict[str, Committed] = {}
         self._timers = Timers()
-        self._around = Around(settings, self._timers, wall, new_id)
+        self.consumers = ConsumerGroups()
+        self._around = Around(
+            settings, self._timers, wall, new_id, topics or NoTopics(), compile_expression
+        )
         self._commands: dict[type, Callable[[Turn, Ticket, GroupCommand], None]] = {
             join_group.Request: self._join,
             sync_group.Request: self._sync,
@@ -102,7 +122,10 @@ class GroupCoordinator:
             list_groups.Request: self._list,
             DescribeGroup: self._describe,
             DeleteGroup: self._delete,
+            consumer_group_heartbeat.Request: self._consumer_heartbeat,
+            DescribeConsumerGroup: self._describe_consumers,
             Loaded: self._loaded,
+            TopicsChanged: self._topics_changed,
             ExpireOffsets: self._expire,
             TopicsDeleted: self._topics_deleted,
         }
@@ -114,6 +137,7 @@ class GroupCoordinator:
         try:
             self._commands[type(command.request)](turn, ticket, command)
         except Refusal as refusal:
+            turn.decision.records.clear()  # A request is done as a whole, or not at all.
             turn.reply(ticket, refusal)
         return turn.decision
 
@@ -121,7 +145,9 @@ class GroupCoordinator:
         turn = Turn(self._around, now)
         for key in list(self._timers.due(now)):
             group = self.groups.get(key.group_id)
-            if group is not None:
+            if key.kind in (CONSUMER_SESSION, REVOCATION):
+                self.consumers.time_came(turn, key)
+            elif group is not None:
                 self._time_came(turn, group, key)
         return turn.decision
 
@@ -138,6 +164,12 @@ class GroupCoordinator:
                     self.groups.pop(key.group, None)
                 else:
                     self._classic(key.group).restore(value)
+            case _:
+                self.consumers.apply(key, value)
+                if key.group_id in self.consumers.by_id:
+                    self.groups.pop(key.group_id, None)  # Its offsets came first.
+                elif key.group_id in self.offsets:
+                    self._classic(key.group_id)
 
     def _loaded(self, turn: Turn, ticket: Ticket, _: GroupCommand) -> None:
         for group in self.groups.values():
@@ -145,6 +177,7 @@ class GroupCoordinator:
                 expect_heartbeat(turn, group, member)
             if len(group.members) > turn.settings.size_max:
                 prepare(turn, group)  # The limit was lowered: not all may join again.
+        self.consumers.loaded(turn)
         turn.reply(ticket, None)
 
     def _time_came(self, turn: Turn, group: ClassicGroup, key: TimerKey) -> None:
@@ -160,7 +193,8 @@ class GroupCoordinator:
 
     def _apply_offset(self, group_id: str, partition: TopicPartition, value: Any) -> None:
         if value is not None:
-            self._classic(group_id)
+            if group_id not in self.consumers.by_id:
+                self._classic(group_id)
             self.offsets.setdefault(group_id, {})[partition] = value
             return
         committed = self.offsets.get(group_id)
@@ -192,6 +226,8 @@ class GroupCoordinator:
     def _join(self, turn: Turn, ticket: Ticket, command: GroupCommand) -> None:
         request: join_group.Request = command.request
         check_join(turn, request)
+        if request.group_id in self.consumers.by_id:
+            self._give_way(turn, request.group_id)
         if request.group_id not in self.groups and request.member_id:
             raise Refusal(ErrorCode.UNKNOWN_MEMBER_ID)
         group = self._classic(request.group_id)
@@ -232,7 +268,9 @@ class GroupCoordinator:
     def _commit(self, turn: Turn, ticket: Ticket, command: GroupCommand) -> None:
         request: offset_commit.Request = command.request
         group = self.groups.get(request.group_id)
-        if group is not None:
+        if request.group_id in self.consumers.by_id:
+            self.consumers.check_commit(request, command.version)
+        elif group is not None:
             offsets.check_classic_commit(group, request)
             member = group.members.get(request.member_id)
             if member is not None:
@@ -243,11 +281,18 @@ class GroupCoordinator:
         turn.reply(ticket, offsets.commit(turn, request))
 
     def _fetch(self, turn: Turn, ticket: Ticket, command: GroupCommand) -> None:
+        self.consumers.check_fetch(command.request)
         committed = self.offsets.get(command.request.group_id, {})
         turn.reply(ticket, offsets.fetch(command.request, committed))
 
     def _delete_offsets(self, turn: Turn, ticket: Ticket, command: GroupCommand) -> None:
         request: offset_delete.Request = command.request
+        committed = self.offsets.get(request.group_id, {})
+        consumers = self.consumers.by_id.get(request.group_id)
+        if consumers is not None:
+            reads = consumers.subscribed_topics().__contains__
+            turn.reply(ticket, offsets.delete(turn, request, committed, reads))
+            return
         group = self._group(request.group_id, ErrorCode.GROUP_ID_NOT_FOUND)
         if not group.is_empty and not group.is_consumers:
             raise Refusal(ErrorCode.NON_EMPTY_GROUP)
@@ -256,7 +301,6 @@ class GroupCoordinator:
         def is_subscribed(topic: str) -> bool:
             return topic in subscribed if subscribed is not None else group.is_consumers
 
-        committed = self.offsets.get(request.group_id, {})
         turn.reply(ticket, offsets.delete(turn, request, committed, is_subscribed))
 
     def _describe(self, turn: Turn, ticket: Ticket, command: GroupCommand) -> None:
@@ -269,11 +313,16 @@ class GroupCoordinator:
 
     def _list(self, turn: Turn, ticket: Ticket, command: GroupCommand) -> None:
         listed = [administration.listed_classic(group) for group in self.groups.values()]
+        listed += self.consumers.listed()
         wanted = [one for one in listed if administration.is_listed(one, command.request)]
         turn.reply(ticket, wanted)
 
     def _delete(self, turn: Turn, ticket: Ticket, command: GroupCommand) -> None:
         group_id = command.request.group_id
+        if group_id in self.consumers.by_id:
+            self.consumers.delete(turn, group_id, self.offsets.get(group_id, {}))
+            turn.reply(ticket, delete_groups.DeletableGroupResult(group_id))
+            return
         group = self._group(group_id, ErrorCode.GROUP_ID_NOT_FOUND)
         administration.delete_classic(turn, group, self.offsets.get(group_id, {}))
         turn.reply(ticket, delete_groups.DeletableGroupResult(group_id))
@@ -287,6 +336,40 @@ class GroupCoordinator:
                 offsets.forget(turn, group.id, partition.topic, partition.partition)
             if group.is_empty and len(gone) == len(committed) and group.is_recorded:
                 turn.write(GroupMetadataKey(group.id), None)
+        for group_id in self.consumers.by_id:
+            self.consumers.expire(turn, group_id, self.offsets.get(group_id, {}))
+        turn.reply(ticket, None)
+
+    def _consumer_heartbeat(self, turn: Turn, ticket: Ticket, command: GroupCommand) -> None:
+        request: consumer_group_heartbeat.Request = command.request
+        is_joining = request.member_epoch == 0
+        if is_joining and not request.member_id and command.version == 0:
+            request.member_id = turn.around.new_id()  # Since version 1 members choose their ids.
+        group = self.consumers.by_id.get(request.group_id)
+        if group is None:
+            classic = self.groups.get(request.group_id)
+            is_free = classic is None or (classic.is_empty and not classic.pending)
+            if not is_joining or not is_free:
+                kind = "found" if classic is None else "a consumer group"
+                message = f"Group {request.group_id} is not {kind}."
+                raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, message)
+            if classic is not None and classic.is_recorded:
+                turn.write(GroupMetadataKey(request.group_id), None)
+            group = ConsumerGroup(request.group_id)
+        turn.reply(ticket, consumer_membership.heartbeat(turn, command, group))
+
+    def _give_way(self, turn: Turn, group_id: str) -> None:
+        """A classic member wants to join what is a consumer group: only if nobody is in it."""
+        if not self.consumers.by_id[group_id].is_empty:
+            raise Refusal(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        self.consumers.write_end(turn, group_id)
+
+    def _describe_consumers(self, turn: Turn, ticket: Ticket, command: GroupCommand) -> None:
+        assignor = turn.settings.consumer_assignors[0]
+        turn.reply(ticket, self.consumers.describe(turn, command.request.group_id, assignor))
+
+    def _topics_changed(self, turn: Turn, ticket: Ticket, _: GroupCommand) -> None:
+        self.consumers.topics_changed()
         turn.reply(ticket, None)
 
     def _topics_deleted(self, turn: Turn, ticket: Ticket, command: GroupCommand) -> None:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from ottla.groups.settings import GroupSettings
 from ottla.groups.timers import TimerKey, Timers
+from ottla.groups.topics import CompileExpression, NoTopics, Topics, no_expressions
 from ottla.model.machine import Decision, Ticket
 from ottla.model.types import Millis, Monotonic, WallTime
 from ottla.protocol.group_records import GroupRecord
@@ -30,6 +31,8 @@ class Around:
     timers: Timers
     wall: Callable[[], WallTime]
     new_id: Callable[[], str]  # The random part of a member id.
+    topics: Topics = field(default_factory=NoTopics)
+    compile_expression: CompileExpression = no_expressions
 
 
 @dataclass(slots=True)

@@ -51,7 +51,7 @@ class World:
         """Lose the machine, with all that is soft in it, and fold the log again."""
         if hasattr(self, "host"):
             self.host.drop(Refusal(ErrorCode.NOT_COORDINATOR))
-        machine = GroupCoordinator(self.settings, wall=self.clock.wall, new_id=self._new_id)
+        machine = self.new_machine()
         for offset, record in enumerate(self.log):
             machine.apply(offset, record)
         self.machine = machine
@@ -59,6 +59,9 @@ class World:
             machine, self._append, self.clock, len(self.log)
         )
         self.ask(Loaded())
+
+    def new_machine(self) -> GroupCoordinator:
+        return GroupCoordinator(self.settings, wall=self.clock.wall, new_id=self._new_id)
 
     def ask(self, request: Any, version: int | None = None, client: str = "app") -> list[Any]:
         """A list that holds the reply, once there is one."""

@@ -1,0 +1,95 @@
+"""Brings a member of a consumer group, step by step, from what it owns to what it shall own.
+
+A member first gives up what it shall not own any more, and stays in its epoch until it has; then
+it moves to the target's epoch and is given what is free. What others still own it gets later.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from ottla.groups.consumer_group import ConsumerMember, MemberState, Owned, Target
+from ottla.model.types import Uuid
+from ottla.protocol import consumer_group_records as records
+from ottla.protocol.messages.consumer_group_heartbeat import TopicPartitions
+
+Reported = list[TopicPartitions] | None  # What a member says that it owns, if it says so.
+
+
+class Goal(NamedTuple):
+    epoch: int
+    target: Target
+    owners: Mapping[tuple[Uuid, int], str]
+
+
+def reconciled(
+    member: ConsumerMember, goal: Goal, reported: Reported
+) -> records.ConsumerGroupCurrentMemberAssignmentValue | None:
+    """The member's next assignment, or None if it stays as it is."""
+    if member.state is MemberState.STABLE and member.epoch == goal.epoch:
+        return None
+    if member.state is MemberState.UNREVOKED_PARTITIONS:
+        if _still_owns(reported, member.revoking):
+            return None
+        return _next(member, member.epoch + 1, goal, reported)
+    return _next(member, member.epoch, goal, reported)
+
+
+def _next(
+    member: ConsumerMember, epoch: int, goal: Goal, reported: Reported
+) -> records.ConsumerGroupCurrentMemberAssignmentValue | None:
+    assigned: Owned = {}
+    revoking: Owned = {}
+    for topic, owned in member.assigned.items():
+        wanted = goal.target.get(topic, frozenset())
+        for index, since in owned.items():
+            place = assigned if index in wanted else revoking
+            place.setdefault(topic, {})[index] = since
+    if revoking and _still_owns(reported, revoking):
+        state = MemberState.UNREVOKED_PARTITIONS
+        return _changed(member, epoch, state, assigned, revoking)
+    is_waiting = False
+    for topic, wanted in goal.target.items():
+        for index in sorted(wanted - set(member.assigned.get(topic, ()))):
+            if goal.owners.get((topic, index), member.id) != member.id:
+                is_waiting = True
+            else:
+                assigned.setdefault(topic, {})[index] = goal.epoch
+    state = MemberState.UNRELEASED_PARTITIONS if is_waiting else MemberState.STABLE
+    return _changed(member, goal.epoch, state, assigned, {})
+
+
+def _still_owns(reported: Reported, revoking: Owned) -> bool:
+    if reported is None:
+        return True
+    return any(
+        index in revoking.get(one.topic_id, {}) for one in reported for index in one.partitions
+    )
+
+
+def _changed(
+    member: ConsumerMember, epoch: int, state: MemberState, assigned: Owned, revoking: Owned
+) -> records.ConsumerGroupCurrentMemberAssignmentValue | None:
+    now = (member.epoch, member.state, member.assigned, member.revoking)
+    if now == (epoch, state, assigned, revoking):
+        return None
+    previous = member.epoch if epoch != member.epoch else member.previous_epoch
+    return records.ConsumerGroupCurrentMemberAssignmentValue(
+        epoch, previous, state, as_record(assigned), as_record(revoking)
+    )
+
+
+def as_record(owned: Owned) -> list[records.CurrentTopicPartitions]:
+    return [
+        records.CurrentTopicPartitions(topic, list(indexes), list(indexes.values()))
+        for topic, indexes in owned.items()
+        if indexes
+    ]
+
+
+def is_part_of(reported: Reported, assigned: Owned) -> bool:
+    """Whether a member owns nothing but what it was given."""
+    if reported is None:
+        return False
+    return all(
+        index in assigned.get(one.topic_id, {}) for one in reported for index in one.partitions
+    )
