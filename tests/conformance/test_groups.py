@@ -35,6 +35,21 @@ def grouping(flavour: Flavour, tmp_path_factory: pytest.TempPathFactory) -> Iter
     process.kill()
 
 
+@pytest.fixture(scope="module")
+def quick_consumers(
+    flavour: Flavour, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[BrokerProcess]:
+    """A broker whose consumer groups send heartbeats as often as Kafka allows."""
+    settings = {
+        "group.consumer.heartbeat.interval.ms": "500",
+        "group.consumer.min.heartbeat.interval.ms": "500",
+    }
+    process = BrokerProcess(flavour, tmp_path_factory.mktemp(flavour.name), settings)
+    process.start()
+    yield process
+    process.kill()
+
+
 @pytest.fixture
 def admin(grouping: BrokerProcess) -> AdminClient:
     return AdminClient({"bootstrap.servers": grouping.bootstrap})
@@ -68,7 +83,7 @@ class Member:
             "enable.auto.commit": False,
         }
         settings |= {key.replace("_", "."): value for key, value in config.items()}
-        self.consumer = Consumer(settings)
+        self.consumer = Consumer({k: v for k, v in settings.items() if v is not None})
         self.records: list[tuple[int, int]] = []
         self.assignments = 0
         self.consumer.subscribe([topic], on_assign=self._assigned)
@@ -324,3 +339,48 @@ def test_aiokafka_shares_a_topic_and_goes_on_where_it_stopped(
         await second.stop()
 
     asyncio.run(asyncio.wait_for(scenario(), SECONDS_MAX))
+
+
+def consuming(broker: BrokerProcess, group: str, topic: str, **config: object) -> Member:
+    """A member of the new protocol, whose times are the broker's to choose."""
+    return Member(
+        broker, group, topic, group_protocol="consumer", session_timeout_ms=None,
+        heartbeat_interval_ms=None, **config,
+    )  # fmt: skip
+
+
+def test_members_of_the_new_protocol_share_leave_and_go_on_where_they_stopped(
+    quick_consumers: BrokerProcess, topic: str
+) -> None:
+    broker = quick_consumers
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    admin.create_topics([NewTopic(topic, PARTITIONS, 1)])[topic].result(10)
+    produce(broker, topic, 10)
+    first = consuming(broker, topic, topic)
+    until(lambda: len(first.records) == 40, first)
+    first.consumer.commit(asynchronous=False)
+    second = consuming(broker, topic, topic)
+    until(lambda: len(first.partitions) == len(second.partitions) == 2, first, second)
+    assert first.partitions | second.partitions == {0, 1, 2, 3}
+    described = admin.describe_consumer_groups([topic])[topic].result(10)
+    assert len(described.members) == 2
+    first.consumer.close()
+    until(lambda: len(second.partitions) == 4, second)
+    broker.kill()
+    broker.start()
+    produce(broker, topic, 1)
+    until(lambda: len(second.records) >= 4, second)
+    assert sorted(set(second.records)) == [(index, 10) for index in range(4)]
+    second.consumer.close()
+
+
+def test_members_of_the_new_protocol_subscribe_by_expression(
+    quick_consumers: BrokerProcess, topic: str
+) -> None:
+    broker = quick_consumers
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    admin.create_topics([NewTopic(topic, PARTITIONS, 1)])[topic].result(10)
+    produce(broker, topic, 1)
+    member = consuming(broker, topic, f"^{topic[:-1]}.*")
+    until(lambda: len(member.records) == 4, member)
+    member.consumer.close()

@@ -79,6 +79,10 @@ class GroupCoordinators:
             from ottla.groups.coordinator import TopicsDeleted
 
             self._tell_all(TopicsDeleted(deleted))
+        if topics and self._machines:
+            from ottla.groups.coordinator import TopicsChanged
+
+            self._tell_all(TopicsChanged())
 
     def partition_of(self, group_id: str) -> int:
         topic = self._broker.image.topics_by_name.get(OFFSETS_TOPIC)
@@ -163,12 +167,17 @@ class GroupCoordinators:
                 self._load(index, partition)
 
     def _load(self, index: int, partition: "Partition") -> None:
+        from ottla.broker.group_topics import ImageTopics, compile_expression
         from ottla.groups.coordinator import GroupCoordinator
 
         broker = self._broker
         random = broker.env.random
         coordinator = GroupCoordinator(
-            self._settings(), wall=broker.env.clock.wall, new_id=lambda: _uuid(random.randbytes)
+            self._settings(),
+            wall=broker.env.clock.wall,
+            new_id=lambda: _uuid(random.randbytes),
+            topics=ImageTopics(broker),
+            compile_expression=compile_expression,
         )
         machine: GroupMachine = MachinePartition(
             partition, coordinator, GroupCodec(), broker, self._lost
@@ -229,6 +238,10 @@ class GroupCoordinators:
             size_max=settings.group_max_size,
             offset_metadata_size_max=settings.offset_metadata_max_bytes,
             offsets_retention_ms=settings.offsets_retention_minutes * 60_000,
+            consumer_heartbeat_interval_ms=settings.group_consumer_heartbeat_interval_ms,
+            consumer_session_timeout_ms=settings.group_consumer_session_timeout_ms,
+            consumer_size_max=settings.group_consumer_max_size,
+            consumer_assignors=tuple(settings.group_consumer_assignors),
         )
 
 

@@ -64,6 +64,8 @@ SERVED: Final[dict[int, Served]] = {
     ApiKey.OFFSET_DELETE: Served("offset_delete", _versions(0, 0)),
     ApiKey.DESCRIBE_QUORUM: Served("describe_quorum", _versions(0, 2)),
     ApiKey.DESCRIBE_CLUSTER: Served("describe_cluster", _versions(0, 2)),
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: Served("consumer_group_heartbeat", _versions(0, 1)),
+    ApiKey.CONSUMER_GROUP_DESCRIBE: Served("consumer_group_describe", _versions(0, 1)),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: Served("describe_topic_partitions", _versions(0, 0)),
 }
 

@@ -93,6 +93,9 @@ class MachinePartition(Generic[C, R]):
             self._host.submit(command, on_reply)
         except Refusal as refusal:
             self._fail(refusal.code)
+        except Exception:
+            self._fail(ErrorCode.UNKNOWN_SERVER_ERROR)  # It may have stopped halfway.
+            raise
         else:
             self._arm()
             self._broker.partitions.flush_soon()
@@ -147,6 +150,10 @@ class MachinePartition(Generic[C, R]):
             self._host.tick()
         except Refusal as refusal:
             self._fail(refusal.code)
+            return
+        except Exception:
+            logger.exception("%s: its machine failed", self.partition.name)
+            self._fail(ErrorCode.UNKNOWN_SERVER_ERROR)
             return
         self._arm()
         self._broker.partitions.flush_soon()

@@ -109,6 +109,10 @@ class Settings:
     producer_id_expiration_ms: int
     replica_high_watermark_checkpoint_interval_ms: int
     # Groups and their offsets.
+    group_consumer_assignors: list[str]
+    group_consumer_heartbeat_interval_ms: int
+    group_consumer_max_size: int
+    group_consumer_session_timeout_ms: int
     group_initial_rebalance_delay_ms: int
     group_max_session_timeout_ms: int
     group_max_size: int

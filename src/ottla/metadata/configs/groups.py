@@ -5,9 +5,9 @@ from ottla.metadata.configs.definition import parse_table
 DEFINITIONS = parse_table("""
 group.consumer.assignment.interval.ms int 1000 >=0 medium irrelevant cluster-wide
     The shortest time between two assignments of a consumer group.
-group.consumer.assignors list uniform,range any medium irrelevant read-only
+group.consumer.assignors list uniform,range any medium served read-only
     The assignors of consumer groups; the first is the default.
-group.consumer.heartbeat.interval.ms int 5000 >=1 medium irrelevant read-only
+group.consumer.heartbeat.interval.ms int 5000 >=1 medium served read-only
     How often members of a consumer group send a heartbeat.
 group.consumer.max.assignment.interval.ms int 15000 >=0 medium irrelevant read-only
     The largest assignment interval a consumer group may be given.
@@ -15,7 +15,7 @@ group.consumer.max.heartbeat.interval.ms int 15000 >=1 medium irrelevant read-on
     The largest heartbeat interval a consumer group may be given.
 group.consumer.max.session.timeout.ms int 60000 >=1 medium irrelevant read-only
     The largest session timeout a consumer group may be given.
-group.consumer.max.size int 2147483647 >=1 medium irrelevant read-only
+group.consumer.max.size int 2147483647 >=1 medium served read-only
     Members a consumer group may have.
 group.consumer.migration.policy string bidirectional i{DISABLED,DOWNGRADE,UPGRADE,BIDIRECTIONAL}
     medium irrelevant read-only
@@ -28,7 +28,7 @@ group.consumer.min.session.timeout.ms int 45000 >=1 medium irrelevant read-only
     The smallest session timeout a consumer group may be given.
 group.consumer.regex.refresh.interval.ms int 600000 >=10000 medium irrelevant read-only internal
     How often subscriptions by regular expression are looked up again.
-group.consumer.session.timeout.ms int 45000 >=1 medium irrelevant read-only
+group.consumer.session.timeout.ms int 45000 >=1 medium served read-only
     How long a consumer group waits for a member's heartbeat.
 group.coordinator.append.linger.ms int -1 >=-1 medium irrelevant read-only
     How long the group coordinator gathers records; -1 adapts to the load.

@@ -1,0 +1,39 @@
+"""ConsumerGroupDescribe (api key 69), versions 0 to 1: state and members of consumer groups.
+
+v1  member_type
+"""
+
+from functools import partial
+from typing import Any
+
+from ottla.broker.cluster_view import GROUP_OPERATIONS
+from ottla.broker.connection import Reply
+from ottla.broker.dispatch import handles, send
+from ottla.broker.group_requests import command_of, gather
+from ottla.broker.server import Broker
+from ottla.groups.coordinator import DescribeConsumerGroup
+from ottla.model.errors import Refusal
+from ottla.protocol.messages import consumer_group_describe as wire
+
+
+@handles(wire.Request)
+def handle(request: wire.Request, reply: Reply, broker: Broker) -> None:
+    asks = [
+        partial(broker.groups.ask, group, command_of(DescribeConsumerGroup(group), reply))
+        for group in request.group_ids
+    ]
+
+    def answer(answers: list[Any]) -> None:
+        described = [
+            wire.DescribedGroup(answer.code, answer.message, group)
+            if isinstance(answer, Refusal)
+            else answer
+            for group, answer in zip(request.group_ids, answers, strict=True)
+        ]
+        if request.include_authorized_operations:
+            for group in described:
+                if not group.error_code:
+                    group.authorized_operations = GROUP_OPERATIONS
+        send(reply, wire.Response(groups=described))
+
+    gather(asks, answer)
