@@ -1,5 +1,6 @@
 """Writes dead letters, and returns only when they are written."""
 
+import logging
 import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,8 @@ POLL_S = 0.05
 CREATE_S_MAX = 10.0
 CLOSE_S_MAX = 10.0
 BROKER_DEFAULT = -1
+
+log = logging.getLogger("ottla.consumer")
 
 
 class DeadLetterQueue:
@@ -86,7 +89,7 @@ class DeadLetterQueue:
 
         with self._lock:
             if self._producer is None:
-                self._producer = Producer(self._config)
+                self._producer = Producer(self._config, logger=log)
             if topic not in self._known:
                 self._create(topic)
                 self._known.add(topic)

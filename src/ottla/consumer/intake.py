@@ -1,4 +1,8 @@
-"""Polls: takes records into their lanes, and pauses partitions whose records pile up."""
+"""Polls: takes records into their lanes, and pauses partitions whose records pile up.
+
+A pause is dear: the client throws away what it has fetched ahead. So a full lane first holds up
+the polling for a moment, which is all that a quick handler needs.
+"""
 
 import logging
 from collections.abc import Sequence
@@ -13,6 +17,7 @@ if TYPE_CHECKING:
     import confluent_kafka
 
 TURN_RECORDS_MAX = 1_000
+HOLD_S = 0.5  # Far less than any group's patience.
 
 log = logging.getLogger("ottla.consumer")
 
@@ -42,16 +47,26 @@ class Intake:
             if lane is None:
                 continue  # Just revoked.
             lane.received(message)
-            if lane.is_full and not lane.is_paused:
-                lane.is_paused = True
-                self._consumer.pause([_raw(lane.place)])
+            if lane.is_full:
+                return
 
-    def regulate(self) -> None:
-        """Read on where there is room again."""
+    def regulate(self, now: float) -> bool:
+        """Pause and resume; False if polling has to wait a moment for a lane that is full."""
+        may_poll = True
         for lane in self._lanes:
-            if lane.is_paused and lane.has_room:
-                lane.is_paused = False
-                self._consumer.resume([_raw(lane.place)])
+            if lane.has_room:
+                lane.held_since = None
+                if lane.is_paused:
+                    lane.is_paused = False
+                    self._consumer.resume([_raw(lane.place)])
+            elif not lane.is_paused and (lane.is_full or lane.held_since is not None):
+                lane.held_since = now if lane.held_since is None else lane.held_since
+                if now - lane.held_since < HOLD_S:
+                    may_poll = False
+                else:
+                    lane.is_paused = True
+                    self._consumer.pause([_raw(lane.place)])
+        return may_poll
 
     def pause_all(self) -> None:
         places = [_raw(lane.place) for lane in self._lanes]

@@ -11,7 +11,7 @@ from itertools import islice
 from ottla.client.message import Message
 from ottla.model.types import Offset, TopicPartition
 
-PENDING_MAX = 1_000
+PENDING_MAX = 4_000
 PENDING_BYTES_MAX = 4 * 1024 * 1024
 RECORD_OVERHEAD_BYTES = 100
 
@@ -37,6 +37,7 @@ class Lane:
     def __init__(self, place: TopicPartition, before: Task | None) -> None:
         self.place = place
         self.is_paused = False
+        self.held_since: float | None = None  # When it was found full.
         self.task: Task | None = None
         self.done_offset: Offset | None = None  # All below it is done.
         self.committed_offset: Offset | None = None
@@ -57,8 +58,8 @@ class Lane:
 
     @property
     def has_room(self) -> bool:
-        few = len(self._pending) <= PENDING_MAX // 2
-        return few and self._pending_bytes <= PENDING_BYTES_MAX // 2
+        few = len(self._pending) <= PENDING_MAX * 3 // 4
+        return few and self._pending_bytes <= PENDING_BYTES_MAX * 3 // 4
 
     @property
     def uncommitted_offset(self) -> Offset | None:

@@ -120,11 +120,14 @@ class Runner:
                 self._dead_letters.close()
 
     def _turn(self) -> None:
-        self._intake.receive(self._patience_s())
+        now = time.monotonic()
+        if self._intake.regulate(now):
+            self._intake.receive(self._patience_s())
+        else:
+            self._workers.collect(BUSY_POLL_S)
         self._settle()
         self._dispatch()
-        self._intake.regulate()
-        self._commits.commit_if_due(time.monotonic())
+        self._commits.commit_if_due(now)
 
     def _patience_s(self) -> float:
         if self._workers.under_way:

@@ -83,6 +83,8 @@ def consumer_config(bootstrap: str, group: str, config: Mapping[str, Any]) -> di
             raise ValueError(f"{name} is not yours to set here: {why}")
     return {
         "auto.offset.reset": "earliest",  # A new group is to miss nothing.
+        "queued.min.messages": 10_000,  # A pause throws away what was fetched ahead,
+        "fetch.queue.backoff.ms": 10,  # and the end of it must not wait for a second.
         **named,
         "bootstrap.servers": bootstrap,
         "group.id": group,

@@ -8,7 +8,7 @@ from confluent_kafka import TopicPartition as Place
 
 from ottla.consumer import intake as module
 from ottla.consumer.errors import CannotConsume
-from ottla.consumer.intake import Intake
+from ottla.consumer.intake import HOLD_S, Intake
 from ottla.consumer.lanes import PENDING_MAX, Lane, Lanes
 from ottla.consumer.settings import consumer_config
 from ottla.model.types import TopicPartition
@@ -58,18 +58,21 @@ def test_a_full_lane_is_paused_and_goes_on_when_it_has_room() -> None:
     cluster.write("t", *[b"%d" % number for number in range(count)])
     consumer, lane, intake = started(cluster)
     deadline = time.monotonic() + SECONDS_MAX
-    while not lane.is_paused and time.monotonic() < deadline:
+    while not lane.is_full and time.monotonic() < deadline:
         intake.receive(0.05)
+    assert not intake.regulate(100.0), "a quick handler would make room in a moment"
+    assert not lane.is_paused
+    assert intake.regulate(100.0 + HOLD_S)
     assert lane.is_paused
     for _ in range(5):
         intake.receive(0.02)
     waiting = lane.next_task(count)
     assert len(waiting.messages) == PENDING_MAX
-    intake.regulate()
+    assert intake.regulate(200.0)
     assert lane.is_paused
     waiting.done, waiting.is_over = len(waiting.messages), True
     lane.settle()
-    intake.regulate()
+    assert intake.regulate(201.0)
     assert not lane.is_paused
     rest = take(intake, lane, count - PENDING_MAX)
     assert rest == [b"%d" % number for number in range(PENDING_MAX, count)]
