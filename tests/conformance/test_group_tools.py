@@ -149,6 +149,7 @@ def test_a_reset_is_shown_refused_and_done(
     assert offsets() == [0, 0]
     ottla(*arguments, "--to-datetime", "-1s", "--execute")
     assert offsets() == [10, 10]
+    assert group.encode() in ottla("groups", "describe", group[:-1], status=1).stderr
     ottla("groups", "delete", group)
     assert b"no group" in ottla("groups", "describe", group, status=1).stderr
     assert b"no group" in ottla("groups", "delete", group, status=1).stderr

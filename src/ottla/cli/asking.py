@@ -41,6 +41,7 @@ class Misuse(Exception):
 def ask(work: "Callable[[Cluster], Awaitable[Value]]", bootstrap: str) -> Value:
     """Do the work with a cluster; a failure ends the program with a sentence."""
     from ottla.client.errors import ClientError
+    from ottla.client.groups import UnknownGroup
     from ottla.client.metadata import UnknownTopic
     from ottla.client.session import run
 
@@ -50,6 +51,8 @@ def ask(work: "Callable[[Cluster], Awaitable[Value]]", bootstrap: str) -> Value:
             return await work(cluster)
         except UnknownTopic as failure:
             raise ClientError(await _with_nearest_name(cluster, failure)) from failure
+        except UnknownGroup as failure:
+            raise ClientError(await _with_nearest_group(cluster, failure)) from failure
 
     with failures_told():
         try:
@@ -143,3 +146,22 @@ async def _with_nearest_name(cluster: "Cluster", failure: Exception) -> str:
     if not names:
         return f"{failure}, nor any other: make it with 'ottla topics create {failure.name}'"
     return f"{failure}; 'ottla topics list' shows those there are"
+
+
+async def _with_nearest_group(cluster: "Cluster", failure: Exception) -> str:
+    from difflib import get_close_matches
+
+    from ottla.client.errors import ClientError
+    from ottla.client.groups import Groups, UnknownGroup
+
+    assert isinstance(failure, UnknownGroup)
+    try:
+        names = [item.group for item in await Groups(cluster).listed()]
+    except ClientError:
+        return str(failure)
+    if failure.name in names:
+        return f"group {failure.name!r} is not of consumers: 'ottla groups list' shows its type"
+    near = get_close_matches(failure.name, names, 1, RARE_SIMILARITY)
+    if near:
+        return f"{failure}; did you mean {near[0]!r}?"
+    return f"{failure}; 'ottla groups list' shows those there are"
