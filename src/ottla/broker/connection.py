@@ -59,7 +59,6 @@ class Connection:
         "_large_size",
         "_memory",
         "_queued_bytes",
-        "_replies",
         "_serve",
         "_tail",
         "_waits_for_memory",
@@ -68,6 +67,7 @@ class Connection:
         "listener",
         "on_closed",
         "remote",
+        "replies",
         "software",
         "was_active",
     )
@@ -91,7 +91,7 @@ class Connection:
         self._serve = serve
         self._memory = memory
         self._frame_bytes_max = frame_bytes_max
-        self._replies: deque[Reply] = deque()
+        self.replies: deque[Reply] = deque()
         self._queued_bytes = 0
         self._tail = b""  # The beginning of a frame, or whole frames while we are muted.
         self._large: mmap | None = None
@@ -126,7 +126,7 @@ class Connection:
         self._serve_all(self._memory.shared, end)
 
     def replied(self, reply: Reply) -> None:
-        replies = self._replies
+        replies = self.replies
         if self.is_closed or replies[0] is not reply:
             return
         while replies and replies[0].pieces is not None:
@@ -141,7 +141,7 @@ class Connection:
 
     def expect(self, reply: Reply) -> None:
         """Keep a place in the order of answers."""
-        self._replies.append(reply)
+        self.replies.append(reply)
 
     def sent(self) -> None:
         self._queued_bytes = 0
@@ -152,7 +152,7 @@ class Connection:
     @property
     def is_waiting(self) -> bool:
         """Whether an answer is still to come: such a connection is not idle."""
-        return bool(self._replies)
+        return bool(self.replies)
 
     def close(self) -> None:
         self._channel.close()
@@ -161,7 +161,7 @@ class Connection:
         if self.is_closed:
             return
         self.is_closed = True
-        self._replies.clear()
+        self.replies.clear()
         self._tail = b""
         self._memory.release(self)
         if self._large is not None:
@@ -173,7 +173,7 @@ class Connection:
     def _serve_all(self, view: memoryview, end: int) -> None:
         """Serve the whole frames of a buffer up to `end` and keep what is left."""
         position, frame_bytes_max = 0, self._frame_bytes_max
-        size, expected = 0, len(self._replies)  # How many would wait if none were answered.
+        size, expected = 0, len(self.replies)  # How many would wait if none were answered.
         while end - position >= 4:
             size = _INT32.unpack_from(view, position)[0]
             if not 0 < size <= frame_bytes_max:
@@ -182,10 +182,15 @@ class Connection:
             frame_end = position + 4 + size
             if frame_end > end:
                 break
-            if expected - len(self._replies) >= ANSWERS_PER_TURN_MAX:
+            if expected - len(self.replies) >= ANSWERS_PER_TURN_MAX:
                 self._is_yielding = True
                 self._channel.send(())  # Nothing; but `sent` will be called.
-            if self._is_congested():
+            if (  # `_is_congested`, in place: it is asked for every frame.
+                self._queued_bytes > QUEUED_BYTES_MAX
+                or len(self.replies) > REPLIES_WAITING_MAX
+                or self._waits_for_memory
+                or self._is_yielding
+            ):
                 self._mute()
                 break
             self._serve(self, view, position + 4, frame_end)
@@ -243,7 +248,7 @@ class Connection:
     def _is_congested(self) -> bool:
         return (
             self._queued_bytes > QUEUED_BYTES_MAX
-            or len(self._replies) > REPLIES_WAITING_MAX
+            or len(self.replies) > REPLIES_WAITING_MAX
             or self._waits_for_memory
             or self._is_yielding
         )

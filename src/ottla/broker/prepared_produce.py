@@ -151,6 +151,7 @@ class TimedAppend(PreparedAppend):
 class PreparedProduces:
     def __init__(self, broker: "Broker") -> None:
         self._broker = broker
+        self._metrics = broker.metrics
         self._shared = broker.memory.shared.obj
         self._by_prefix: dict[bytes, Prepared] = {}
         self._length = 0  # Of the last request's beginning; the next one is most likely alike.
@@ -220,26 +221,27 @@ class PreparedProduces:
             if start + size != end:
                 return False
         partition = prepared.partition
-        records: Buffer = frame[start : start + size]
+        view = frame[start : start + size]
+        records: Buffer = view
         # The shared buffer is used again for the next read; a large frame's own is not. A time
         # stamped into it would be taken for the client's, if the reference came to look at it.
         if frame.obj is self._shared or partition.policy.is_append_time:
-            records = bytearray(records)
-        if partition.is_synced_before_reply and prepared.acks == ACKS_ALL:
-            appending: PreparedAppend = TimedAppend(prepared, connection, correlation_id)
-        else:
-            appending = PreparedAppend(prepared, connection, correlation_id)
+            records = bytearray(view)
         broker = self._broker
+        is_timed = partition.is_synced_before_reply and prepared.acks == ACKS_ALL
+        appending = (TimedAppend if is_timed else PreparedAppend)(
+            prepared, connection, correlation_id
+        )
         try:
             if broker.directories.is_any_full:
                 broker.partitions.check_writable(partition)
             now = self._now or self._look_at_clock()
-            batch = admit(records, partition.policy, now, prepared.version)
+            batch = admit(records, partition.policy, now, prepared.version, view)
             appending.base_offset, appending.append_time = partition.append(batch, appending)
         except Refusal:
             return False  # The reference meets the same refusal and knows all of its words.
-        broker.metrics.bytes_in += size
-        connection.expect(appending)
+        self._metrics.bytes_in += size
+        connection.replies.append(appending)
         if type(appending) is TimedAppend:
             appending.wait(broker)
         return True

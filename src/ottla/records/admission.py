@@ -62,10 +62,17 @@ class AdmissionPolicy:
         object.__setattr__(self, "inspects_all", inspects_all)
 
 
-def admit(data: Buffer, policy: AdmissionPolicy, now: WallTime, version: int) -> Batch:
+def admit(
+    data: Buffer,
+    policy: AdmissionPolicy,
+    now: WallTime,
+    version: int,
+    view: memoryview | None = None,
+) -> Batch:
     """The batch in `data`, ready for `Log.stage`, or a Refusal with Kafka's code.
 
-    The batch keeps `data` itself, unless its records had to be rewritten.
+    The batch keeps `data` itself, unless its records had to be rewritten. `view` shows the same
+    bytes, if the caller happens to have one.
     """
     size = len(data)
     if size < HEADER_BYTES:
@@ -76,7 +83,7 @@ def admit(data: Buffer, policy: AdmissionPolicy, now: WallTime, version: int) ->
         batch.size == size
         and size <= policy.message_bytes_max
         and batch.magic == MAGIC
-        and batch.crc == crc32c(memoryview(data)[CRC_START:])
+        and batch.crc == crc32c((view or memoryview(data))[CRC_START:])
         and batch.base_offset == 0
         and 0 < batch.count == batch.last_offset_delta + 1
         and not attributes & ~_PLAIN_ATTRIBUTES
