@@ -14,12 +14,16 @@ from ottla.model.types import Offset, TopicPartition
 PENDING_MAX = 4_000
 PENDING_BYTES_MAX = 4 * 1024 * 1024
 RECORD_OVERHEAD_BYTES = 100
+QUICK_S, SLOW_S = 0.05, 0.2
 
 
 class Task:
     """Records of one partition, handled in order by one worker."""
 
-    __slots__ = ("done", "failure", "failures", "fatal", "is_cancelled", "is_over", "messages")
+    __slots__ = (
+        *("begun_at", "done", "failure", "failures", "fatal", "is_cancelled", "is_over"),
+        *("messages", "over_at"),
+    )
 
     def __init__(self, messages: list[Message], failures: int) -> None:
         self.messages = messages
@@ -29,6 +33,7 @@ class Task:
         self.fatal: BaseException | None = None  # Why it must not go on at all.
         self.is_cancelled = False
         self.is_over = False
+        self.begun_at = self.over_at = 0.0
 
 
 class Lane:
@@ -42,6 +47,7 @@ class Lane:
         self.done_offset: Offset | None = None  # All below it is done.
         self.committed_offset: Offset | None = None
         self.ready_at = 0.0
+        self.risked = 1  # With at-most-once: how many records are committed ahead of the handler.
         self._before = before  # We owned it earlier, and a record of then is still under way.
         self._pending: deque[Message] = deque()
         self._pending_bytes = 0
@@ -113,6 +119,13 @@ class Lane:
         if self._before is not None and not self._before.is_over:
             return self._before
         return None
+
+    def adapt_risk(self, took_s: float, risked_max: int) -> None:
+        """Commit further ahead of a quick handler, less far ahead of a slow one."""
+        if took_s < QUICK_S:
+            self.risked = min(self.risked * 2, risked_max)
+        elif took_s > SLOW_S:
+            self.risked = max(self.risked // 2, 1)
 
 
 class Lanes:

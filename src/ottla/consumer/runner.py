@@ -141,7 +141,7 @@ class Runner:
             if not self.settings.is_at_most_once:
                 self._workers.begin(lane.next_task(TASK_RECORDS_MAX))
             elif self._workers.under_way < self._workers.count:
-                task = lane.next_task(RISKED_RECORDS_MAX)
+                task = lane.next_task(lane.risked)
                 if self._commits.commit_before(lane, task.messages[-1].offset + 1):
                     self._workers.begin(task)
                 else:
@@ -161,6 +161,7 @@ class Runner:
     def _settle_lane(self, lane: Lane) -> None:
         assert lane.task is not None, "it has one"
         fatal, failure = lane.task.fatal, lane.task.failure
+        lane.adapt_risk(lane.task.over_at - lane.task.begun_at, RISKED_RECORDS_MAX)
         failures = lane.settle()
         lane.ready_at = time.monotonic()
         if fatal is not None:

@@ -11,7 +11,10 @@ MAX_POLL_INTERVAL_MS_DEFAULT = 300_000
 FACTORS_MAX = 64  # Beyond that every backoff is the longest.
 
 # What a consumer's connection shares with that of the producer of dead letters.
-SHARED_PREFIXES = ("bootstrap.", "broker.", "client.", "sasl.", "security.", "socket.", "ssl.")
+SHARED_PREFIXES = (
+    *("bootstrap.", "broker.", "client.id", "sasl.", "security.", "socket.", "ssl."),
+    "oauth_cb",
+)
 DECIDED = {
     "bootstrap.servers": "give bootstrap_servers",
     "group.id": "give group",

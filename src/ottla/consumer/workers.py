@@ -7,6 +7,7 @@ import asyncio
 import inspect
 import logging
 import threading
+import time
 from collections.abc import Awaitable, Callable
 from queue import Empty, SimpleQueue
 
@@ -60,10 +61,12 @@ class Workers:
 
     def _work(self) -> None:
         while (task := self._tasks.get()) is not None:
+            task.begun_at = time.monotonic()
             try:
                 self._run(task)
             except BaseException as error:  # noqa: BLE001  The polling thread raises it.
                 task.fatal = error
+            task.over_at = time.monotonic()
             task.is_over = True
             self._over.put(task)
 

@@ -115,3 +115,15 @@ def test_a_task_that_was_not_begun_leaves_all_as_it_was() -> None:
     lane.untake()
     assert lane.is_ready(0.0)
     assert lane.uncommitted_offset is None
+
+
+def test_a_quick_handler_risks_more_and_a_slow_one_less() -> None:
+    lane = Lane(PLACE, None)
+    for _ in range(10):
+        lane.adapt_risk(0.001, 100)
+    assert lane.risked == 100
+    lane.adapt_risk(0.1, 100)
+    assert lane.risked == 100
+    for _ in range(10):
+        lane.adapt_risk(1.0, 100)
+    assert lane.risked == 1

@@ -141,6 +141,27 @@ def test_a_stop_finishes_the_record_under_way_and_begins_no_other() -> None:
     assert committed(cluster) == len(seen)
 
 
+def test_at_most_once_a_clean_stop_loses_nothing_though_the_handler_is_slow() -> None:
+    cluster = MockCluster()
+    cluster.write("t", *[b"%d" % number for number in range(20)])
+    seen: list[bytes | None] = []
+
+    def handle(message: Message) -> None:
+        time.sleep(0.3)
+        seen.append(message.value)
+
+    runner = Runner(
+        "t",
+        handle,
+        group="g",
+        bootstrap_servers=cluster.bootstrap,
+        delivery="at-most-once",
+        finish_s=1.0,
+    )
+    run_until(runner, lambda: bool(seen))
+    assert committed(cluster) == len(seen) < 20
+
+
 def test_a_handler_that_hangs_is_left_after_a_while() -> None:
     cluster = MockCluster()
     cluster.write("t", b"a")
