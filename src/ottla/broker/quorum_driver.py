@@ -26,6 +26,7 @@ from ottla.metadata.features import (
     METADATA_VERSIONS,
     advertised,
     kept_but_not_served,
+    raised_alone,
 )
 from ottla.metadata.ids import new_uuid
 from ottla.metadata.image import ClusterImage, InconsistentRecord
@@ -104,6 +105,9 @@ class QuorumDriver:
             self._write([AbortTransactionRecord(reason="The controller was restarted.")])
         if not self._controller.image.metadata_version:
             self._write(list(self._bootstrap))
+        raised = raised_alone(self._controller.image.features)
+        if raised:
+            self._write(raised)
         await self.settle()
 
     @property

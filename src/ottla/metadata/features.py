@@ -14,6 +14,7 @@ from ottla.protocol import metadata_records as records
 METADATA_VERSION: Final = "metadata.version"
 KRAFT_VERSION: Final = "kraft.version"
 ELR_VERSION: Final = "eligible.leader.replicas.version"
+GROUP_VERSION: Final = "group.version"
 
 METADATA_VERSIONS: Final = {
     7: "3.3-IV3", 8: "3.4-IV0", 9: "3.5-IV0", 10: "3.5-IV1", 11: "3.5-IV2", 12: "3.6-IV0",
@@ -29,13 +30,13 @@ KRAFT_VERSION_MAX: Final = 1
 SUPPORTED: Final = {
     METADATA_VERSION: VersionRange(METADATA_VERSION_MIN, METADATA_VERSION_MAX),
     KRAFT_VERSION: VersionRange(0, KRAFT_VERSION_MAX),
+    GROUP_VERSION: VersionRange(0, 1),
 }
 
 # Known to Kafka 4.3 beside ours, with their highest level: named, so that formatting can tell a
 # feature that is not served yet from one that nobody knows.
 UNSERVED: Final = {
     ELR_VERSION: 1,
-    "group.version": 1,
     "share.version": 1,
     "streams.version": 1,
     "transaction.version": 2,
@@ -46,6 +47,7 @@ _TRANSACTIONS_SINCE: Final = 13
 _CONTROLLER_REGISTRATION_SINCE: Final = 15
 _ELR_SINCE: Final = 23
 _CORDONED_SINCE: Final = 30
+_GROUP_VERSION_SINCE: Final = 22
 
 
 def has_directories(metadata_version: int) -> bool:
@@ -75,6 +77,13 @@ def advertised(features: Mapping[str, int]) -> dict[str, int]:
 
 def kept_but_not_served(features: Mapping[str, int]) -> dict[str, int]:
     return {name: level for name, level in features.items() if name not in SUPPORTED}
+
+
+def raised_alone(features: Mapping[str, int]) -> list[records.MetadataRecord]:
+    """What a cluster of one node finalizes at its start, because it serves it."""
+    if GROUP_VERSION in features or features.get(METADATA_VERSION, 0) < _GROUP_VERSION_SINCE:
+        return []
+    return [records.FeatureLevelRecord(GROUP_VERSION, SUPPORTED[GROUP_VERSION].max_version)]
 
 
 def version_named(name: str) -> int | None:

@@ -273,15 +273,19 @@ def test_features_that_are_not_served_are_kept_and_told(
 
     async def work() -> None:
         driver = await node.started()
-        driver._write([FeatureLevelRecord("group.version", 1)])
+        driver._write([FeatureLevelRecord("share.version", 1)])
         await driver.settle()
         driver.close()
         again = await node.started()
-        assert again.image.features["group.version"] == 1
-        assert again.finalized_features == {"metadata.version": 30, "kraft.version": 1}
+        assert again.image.features["share.version"] == 1
+        assert again.finalized_features == {
+            "metadata.version": 30,
+            "kraft.version": 1,
+            "group.version": 1,
+        }
 
     run(work())
-    assert "not served by this Ottla yet: group.version 1" in caplog.text
+    assert "not served by this Ottla yet: share.version 1" in caplog.text
 
 
 async def workload(node: Node, known: dict[str, bool]) -> None:

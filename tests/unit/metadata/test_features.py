@@ -2,11 +2,13 @@ from ottla.metadata.features import (
     advertised,
     is_elr_enabled,
     kept_but_not_served,
+    raised_alone,
     record_version,
     version_named,
 )
 from ottla.protocol.metadata_records import (
     BrokerRegistrationChangeRecord,
+    FeatureLevelRecord,
     PartitionChangeRecord,
     PartitionRecord,
     RegisterBrokerRecord,
@@ -33,9 +35,17 @@ def test_a_change_of_a_broker_takes_the_lowest_version_that_holds_it() -> None:
 
 
 def test_what_is_not_served_is_kept_and_not_advertised() -> None:
-    features = {"metadata.version": 30, "group.version": 1}
+    features = {"metadata.version": 30, "share.version": 1}
     assert advertised(features) == {"metadata.version": 30}
-    assert kept_but_not_served(features) == {"group.version": 1}
+    assert kept_but_not_served(features) == {"share.version": 1}
+
+
+def test_a_node_alone_finalizes_what_it_serves_once() -> None:
+    raised = [FeatureLevelRecord("group.version", 1)]
+    assert raised_alone({"metadata.version": 30}) == raised
+    assert raised_alone({"metadata.version": 22}) == raised
+    assert raised_alone({"metadata.version": 21}) == []
+    assert raised_alone({"metadata.version": 30, "group.version": 1}) == []
 
 
 def test_eligible_leader_replicas_need_both_levels() -> None:
