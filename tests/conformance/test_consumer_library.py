@@ -19,7 +19,6 @@ from ottla.client.groups import Groups
 from ottla.consumer import Record, Runner
 from ottla.consumer.dead_letters import read_dead_letter
 from ottla.model.types import TopicPartition
-from ottla.protocol.apis import ApiKey
 from tests.conformance.broker_process import BrokerProcess, Flavour
 
 SECONDS_MAX = 50
@@ -213,8 +212,6 @@ def run_until(runner: Runner, is_enough: Callable[[], bool]) -> None:
 def test_partitions_that_move_are_handled_in_order_and_by_one_owner_at_a_time(
     crew: Crew, bootstrap: str, filled: str, options: dict[str, object]
 ) -> None:
-    if "group_protocol" in options and not serves(bootstrap, ApiKey.CONSUMER_GROUP_HEARTBEAT):
-        pytest.skip("the broker does not serve the new protocol")
     first = crew.start(0.03, **options)
     crew.wait(lambda: len(crew.notes("end")) > 20)
     second = crew.start(0.03, **options)
@@ -236,12 +233,6 @@ def test_partitions_that_move_are_handled_in_order_and_by_one_owner_at_a_time(
         for before, after in pairwise(times):
             assert before[1] <= after[0], f"offset {after[2]} began before {before[2]} had ended"
     assert committed(bootstrap, f"{filled}-g") == RECORDS
-
-
-def serves(bootstrap: str, key: ApiKey) -> bool:
-    with Client(bootstrap) as client:
-        answer = client.run(client.admin.features())
-    return any(item.api_key == key for item in answer.api_keys)
 
 
 def test_what_still_fails_becomes_a_dead_letter_and_is_committed(

@@ -75,13 +75,16 @@ def filled(bootstrap: str, topic: str) -> str:
 
 
 @contextmanager
-def reading(bootstrap: str, group: str, topic: str, count: int) -> Iterator[Consumer]:
+def reading(
+    bootstrap: str, group: str, topic: str, count: int, protocol: str = "classic"
+) -> Iterator[Consumer]:
     """A member of the group that has read and committed so many records."""
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
             "group.id": group,
             "client.id": "reader",
+            "group.protocol": protocol,
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
         }
@@ -98,20 +101,26 @@ def reading(bootstrap: str, group: str, topic: str, count: int) -> Iterator[Cons
     consumer.close()
 
 
+@pytest.mark.parametrize(("protocol", "assignor"), [("classic", "range"), ("consumer", "uniform")])
 def test_a_group_is_listed_and_described_while_it_reads_and_after(
-    bootstrap: str, json_of: Callable[..., Any], ottla: Run, filled: str
+    bootstrap: str,
+    json_of: Callable[..., Any],
+    ottla: Run,
+    filled: str,
+    protocol: str,
+    assignor: str,
 ) -> None:
     group = f"{filled}-g"
-    with reading(bootstrap, group, filled, 15):
+    with reading(bootstrap, group, filled, 15, protocol):
         (told,) = json_of("groups", "describe", group)
-        assert (told["state"], told["type"], told["assignor"]) == ("Stable", "classic", "range")
+        assert (told["state"], told["type"], told["assignor"]) == ("Stable", protocol, assignor)
         (member,) = told["members"]
         assert member["client_id"] == "reader"
         assert member["assignment"] == {filled: [0, 1]}
         assert told["lag_records"] == 5
         assert 55 < told["lag_seconds"] < 55 + SECONDS_MAX
         listed = {item["group"]: item for item in json_of("groups", "list")}
-        assert (listed[group]["state"], listed[group]["type"]) == ("Stable", "classic")
+        assert (listed[group]["state"], listed[group]["type"]) == ("Stable", protocol)
         assert group not in [
             item["group"] for item in json_of("groups", "list", "--state", "Empty")
         ]
