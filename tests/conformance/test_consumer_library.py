@@ -235,6 +235,25 @@ def test_partitions_that_move_are_handled_in_order_and_by_one_owner_at_a_time(
     assert committed(bootstrap, f"{filled}-g") == RECORDS
 
 
+def test_a_broker_that_is_killed_and_comes_back_is_waited_for(
+    new_broker: Callable[..., BrokerProcess], topic: str, tmp_path: Path
+) -> None:
+    broker = new_broker(QUICK).start()
+    with Client(broker.bootstrap) as client:
+        client.run(client.admin.create_topic(topic, partitions=PARTITIONS))
+        client.write(topic, [Outgoing(b"%d" % n, partition=n % PARTITIONS) for n in range(RECORDS)])
+    crew = Crew(broker.bootstrap, topic, tmp_path)
+    try:
+        crew.start(0.01, commit_s=0.2, reconnect_backoff_max_ms=200)
+        crew.wait(lambda: len(crew.notes("end")) > RECORDS // 4)
+        broker.kill()
+        broker.start()
+        crew.wait(lambda: len(places(crew.notes("end"))) == RECORDS)
+        crew.wait(lambda: committed(broker.bootstrap, f"{topic}-g") == RECORDS)
+    finally:
+        crew.end()
+
+
 def test_what_still_fails_becomes_a_dead_letter_and_is_committed(
     bootstrap: str, topic: str
 ) -> None:
