@@ -11,12 +11,17 @@ if TYPE_CHECKING:
 
 NO_OFFSET: Final = -1
 NO_NODE: Final = -1
+PROTOCOL_NULL_SINCE: Final = 7  # In JoinGroup.
 GROUPS_SINCE: Final = 8  # In OffsetFetch.
 KEYS_SINCE: Final = 4  # In FindCoordinator.
 
 
 def _join_group(wire: Any, failure: "Failure") -> Any:
-    return wire.Response(error_code=failure.code, member_id=failure.request.member_id)
+    return wire.Response(
+        error_code=failure.code,
+        protocol_name=None if failure.version >= PROTOCOL_NULL_SINCE else "",
+        member_id=failure.request.member_id,
+    )
 
 
 def _offset_commit(wire: Any, failure: "Failure") -> Any:

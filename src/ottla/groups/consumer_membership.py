@@ -18,7 +18,6 @@ from ottla.groups.consumer_group import (
 from ottla.groups.consumer_reconciliation import Goal, as_record, is_part_of, reconciled
 from ottla.groups.consumer_requests import (
     ASSIGNORS,
-    check_request,
     new_metadata,
     updated_metadata,
 )
@@ -37,7 +36,6 @@ Metadata = records.ConsumerGroupMemberMetadataValue
 
 def heartbeat(turn: Turn, command: GroupCommand, group: ConsumerGroup) -> wire.Response:
     request: wire.Request = command.request
-    check_request(request, turn.settings.consumer_assignors)
     if request.member_epoch in (LEFT, LEFT_FOR_A_WHILE):
         return _leave(turn, request, group)
     member = _member(turn, request, group)

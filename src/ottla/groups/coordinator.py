@@ -26,6 +26,7 @@ from ottla.groups.classic_rebalance import (
 from ottla.groups.consumer_group import ConsumerGroup
 from ottla.groups.consumer_groups import ConsumerGroups
 from ottla.groups.consumer_membership import CONSUMER_SESSION, REVOCATION
+from ottla.groups.consumer_requests import check_request
 from ottla.groups.offsets import Committed
 from ottla.groups.settings import GroupSettings
 from ottla.groups.timers import TimerKey, Timers
@@ -345,6 +346,7 @@ class GroupCoordinator:
         is_joining = request.member_epoch == 0
         if is_joining and not request.member_id and command.version == 0:
             request.member_id = turn.around.new_id()  # Since version 1 members choose their ids.
+        check_request(request, turn.settings.consumer_assignors)
         group = self.consumers.by_id.get(request.group_id)
         if group is None:
             classic = self.groups.get(request.group_id)

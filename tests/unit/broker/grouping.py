@@ -31,7 +31,7 @@ def stable(world: World, **fields: Any) -> tuple[Client, int, str]:
     assert joined.error_code == 0
     request = syncing(joined.generation_id, joined.member_id, {joined.member_id: b"all"})
     request.group_id = fields.get("group", GROUP)
-    assert client.ask(request).assignment == b"all"
+    assert client.ask(request, 4).assignment == b"all"
     return client, joined.generation_id, joined.member_id
 
 

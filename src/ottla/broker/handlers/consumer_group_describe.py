@@ -12,7 +12,7 @@ from ottla.broker.dispatch import handles, send
 from ottla.broker.group_requests import command_of, gather
 from ottla.broker.server import Broker
 from ottla.groups.coordinator import DescribeConsumerGroup
-from ottla.model.errors import Refusal
+from ottla.model.errors import ErrorCode, Refusal
 from ottla.protocol.messages import consumer_group_describe as wire
 
 
@@ -20,6 +20,8 @@ from ottla.protocol.messages import consumer_group_describe as wire
 def handle(request: wire.Request, reply: Reply, broker: Broker) -> None:
     asks = [
         partial(broker.groups.ask, group, command_of(DescribeConsumerGroup(group), reply))
+        if group
+        else _refuse
         for group in request.group_ids
     ]
 
@@ -37,3 +39,7 @@ def handle(request: wire.Request, reply: Reply, broker: Broker) -> None:
         send(reply, wire.Response(groups=described))
 
     gather(asks, answer)
+
+
+def _refuse(_: object) -> None:
+    raise Refusal(ErrorCode.INVALID_GROUP_ID)

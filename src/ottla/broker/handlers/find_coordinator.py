@@ -50,8 +50,6 @@ def _find(key: str, key_type: int, listener: str, broker: Broker) -> wire.Coordi
         return _refused(key, code, "Transactions are not served yet.")
     if key_type != GROUP:
         return _refused(key, ErrorCode.INVALID_REQUEST, f"No coordinator has type {key_type}.")
-    if not key:
-        return _refused(key, ErrorCode.INVALID_GROUP_ID, "The group id is empty.")
     topic = broker.image.topics_by_name.get(OFFSETS_TOPIC)
     if topic is not None:
         partition = topic.partitions[broker.groups.partition_of(key)]

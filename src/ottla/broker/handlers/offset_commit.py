@@ -74,13 +74,14 @@ def _sort(topics: list[Topic], broker: Broker, is_by_id: bool) -> tuple[list[Top
 
 
 def _merged(done: list[Result], refused: list[Result]) -> list[Result]:
-    """One entry per topic, even if only some of its partitions exist."""
-    for other in refused:
-        for one in done:
+    """One entry per topic, even if only some of its partitions exist; as Kafka, those last."""
+    merged = list(refused)
+    for one in done:
+        for other in refused:
             same_id = other.topic_id == one.topic_id and any(other.topic_id)
             if same_id or (other.name and one.name == other.name):
-                one.partitions.extend(other.partitions)
+                other.partitions.extend(one.partitions)
                 break
         else:
-            done.append(other)
-    return done
+            merged.append(one)
+    return merged

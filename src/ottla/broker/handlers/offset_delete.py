@@ -15,6 +15,8 @@ from ottla.protocol.messages import offset_delete as wire
 
 @handles(wire.Request)
 def handle(request: wire.Request, reply: Reply, broker: Broker) -> None:
+    if not request.group_id:
+        raise Refusal(ErrorCode.INVALID_GROUP_ID)
     known, unknown = [], []
     for asked in request.topics:
         topic = broker.image.topics_by_name.get(asked.name)
@@ -31,10 +33,23 @@ def handle(request: wire.Request, reply: Reply, broker: Broker) -> None:
         if isinstance(response, Refusal):
             answer_with(request, reply, response)
         else:
-            response.topics.extend(refused)
+            response.topics = _merged(response.topics, refused)
             send(reply, response)
 
     broker.groups.ask(request.group_id, command_of(wanted, reply), answer)
+
+
+def _merged(
+    done: list[wire.OffsetDeleteResponseTopic], refused: list[wire.OffsetDeleteResponseTopic]
+) -> list[wire.OffsetDeleteResponseTopic]:
+    """One entry per topic, even if only some of its partitions exist."""
+    by_name = {topic.name: topic for topic in refused}
+    for topic in done:
+        if topic.name in by_name:
+            by_name[topic.name].partitions.extend(topic.partitions)
+        else:
+            by_name[topic.name] = topic
+    return list(by_name.values())
 
 
 def _refused(topic: wire.OffsetDeleteRequestTopic) -> wire.OffsetDeleteResponseTopic:

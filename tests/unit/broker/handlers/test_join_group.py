@@ -20,7 +20,7 @@ def test_a_member_joins_in_every_version(version: int) -> None:
         answer = client.ask(request, version)
         if version >= 4:
             assert answer.error_code == ErrorCode.MEMBER_ID_REQUIRED
-            assert answer.protocol_name == ""
+            assert answer.protocol_name == ("" if version < 7 else None)
             request.member_id = answer.member_id
             answer = client.ask(request, version)
         assert (answer.error_code, answer.generation_id) == (0, 1)

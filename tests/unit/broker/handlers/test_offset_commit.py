@@ -25,7 +25,7 @@ def test_what_exists_is_committed_in_every_version(version: int) -> None:
             missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         answer = world.client().ask(wire.Request(GROUP, topics=topics), version)
         codes = [[(p.partition_index, p.error_code) for p in t.partitions] for t in answer.topics]
-        assert codes == [[(0, 0), (7, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)], [(0, missing)]]
+        assert codes == [[(7, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), (0, 0)], [(0, missing)]]
         assert fetch(world) == (5, 0)
 
 
