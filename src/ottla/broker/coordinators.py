@@ -37,15 +37,14 @@ GroupMachine = MachinePartition["GroupCommand", "GroupRecord"]
 class GroupCodec:
     """Kafka's records of `__consumer_offsets`."""
 
+    def __init__(self) -> None:
+        from ottla.protocol.group_records import decode_record, encode_key, encode_value
+
+        self.decode = decode_record
+        self._encode_key, self._encode_value = encode_key, encode_value
+
     def encode(self, record: "GroupRecord") -> tuple[bytes, bytes | None]:
-        from ottla.protocol.group_records import encode_key, encode_value
-
-        return encode_key(record.key), encode_value(record.value)
-
-    def decode(self, key: bytes, value: bytes | None) -> "GroupRecord | None":
-        from ottla.protocol.group_records import decode_record
-
-        return decode_record(key, value)
+        return self._encode_key(record.key), self._encode_value(record.value)
 
 
 class GroupCoordinators:

@@ -35,8 +35,9 @@ C = TypeVar("C")
 class Codec(Protocol[R]):
     """How a machine's records are kept; `decode` gives None for what is not known here."""
 
+    @property
+    def decode(self) -> Callable[[bytes, bytes | None], R | None]: ...
     def encode(self, record: R) -> tuple[bytes, bytes | None]: ...
-    def decode(self, key: bytes, value: bytes | None) -> R | None: ...
 
 
 class MachinePartition(Generic[C, R]):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.broker.connection import Connection, Reply, Serve
 from ottla.broker.partition import Partition
+from ottla.metadata.cluster import INTERNAL_TOPICS
 from ottla.model.errors import ErrorCode, Refusal
 from ottla.model.types import WallTime
 from ottla.protocol.varint import Buffer, finish_uvarint
@@ -275,6 +276,8 @@ class PreparedProduces:
             partition = self._broker.partitions.led(name, topic_id, index)
         except Refusal:
             return None
+        if partition.name.topic in INTERNAL_TOPICS:
+            return None  # The reference says who may.
         prepared = Prepared(partition, acks, timeout_ms, version, topic, index)
         if len(self._by_prefix) >= PREPARED_MAX:
             self._by_prefix.clear()

@@ -16,6 +16,7 @@ from ottla.broker.connection import Reply
 from ottla.broker.dispatch import RawHandler, handles, send
 from ottla.broker.partition import Partition
 from ottla.broker.server import Broker
+from ottla.metadata.cluster import INTERNAL_TOPICS
 from ottla.model.errors import ErrorCode, ProtocolError, Refusal
 from ottla.protocol.messages import produce as wire
 from ottla.protocol.varint import Buffer
@@ -23,6 +24,7 @@ from ottla.records.admission import admit
 from ottla.records.inspection import InvalidRecords
 
 ACKS_NONE, ACKS_LEADER, ACKS_ALL = 0, 1, -1
+ADMIN_CLIENT = "__admin_client"  # How Kafka's own tools call themselves.
 
 
 class Waiting:
@@ -112,6 +114,9 @@ def handle(request: wire.Request, reply: Reply, broker: Broker) -> None:
                 if request.acks not in (ACKS_NONE, ACKS_LEADER, ACKS_ALL):
                     raise Refusal(ErrorCode.INVALID_REQUIRED_ACKS)
                 partition = broker.partitions.led(topic.name, topic.topic_id, part.index)
+                if partition.name.topic in INTERNAL_TOPICS and reply.client_id != ADMIN_CLIENT:
+                    message = f"Cannot append to internal topic {partition.name.topic}"
+                    raise Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, message)
                 _append(broker, partition, part.records, waiting, result, reply.version)
             except Refusal as refusal:
                 _fail(result, refusal.code, refusal.message)

@@ -6,6 +6,7 @@ import pytest
 
 from ottla.model.errors import ErrorCode
 from ottla.protocol.messages import produce as wire
+from ottla.records.record import Record, build_batch
 from tests.unit.broker.requests import batch, only, produce_request, values_of, write
 from tests.unit.broker.serving import BROKER_RESOURCE, Closed, World, serving
 
@@ -415,3 +416,16 @@ def test_a_topic_may_be_deleted_while_its_records_are_staged() -> None:
         assert partition.log.end_offset == 0
         with pytest.raises(Closed):
             world.client().ask(produce_request(batch(b"b"), acks=0), 12)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_nobody_but_kafkas_own_tools_writes_to_internal_topics(version: int) -> None:
+    with serving() as world:
+        topic_id = world.topic("__consumer_offsets")
+        topic = topic_id if version >= 13 else "__consumer_offsets"
+        keyed = build_batch([Record(0, world.now, b"\x00\x63key", b"value")])
+        client = world.client()
+        part = only(client.ask(produce_request(keyed, topic), version))
+        assert part.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
+        asked = client.send(produce_request(keyed, topic), version, "__admin_client")
+        assert only(client.answer_to(asked)).error_code == 0
