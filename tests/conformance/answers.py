@@ -14,6 +14,7 @@ from typing import Any
 from tests.conformance import (
     answer_config_steps,
     answer_description_steps,
+    answer_group_steps,
     answer_record_steps,
     answer_topic_steps,
     raw,
@@ -30,6 +31,7 @@ STEPS = [
     *answer_record_steps.STEPS,
     *answer_description_steps.STEPS,
     *answer_config_steps.STEPS,
+    *answer_group_steps.STEPS,
 ]
 
 

@@ -34,10 +34,15 @@ MASKED = {
     "log_end_offset": "where the metadata log happens to end",
     "last_fetch_timestamp": "a time",
     "last_caught_up_timestamp": "a time",
+    "member_id": "ends with something random",
+    "leader": "ends with something random",
+    "member_epoch": "Apache Kafka counts on while it is starting",
+    "group_epoch": "as member_epoch",
+    "assignment_epoch": "as member_epoch",
     "finalized_features_epoch": "an offset of the metadata log",
 }
 # By what the elements of a list are sorted before they are compared, where order means nothing.
-SORTED_BY = ("name", "topic", "api_key", "partition_index", "index", "topic_id")
+SORTED_BY = ("group_id", "name", "topic", "api_key", "partition_index", "index", "topic_id")
 
 
 class Connection:

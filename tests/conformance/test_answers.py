@@ -24,7 +24,8 @@ DIFFERS: dict[str, str] = {
 
 @pytest.fixture(scope="module")
 def answered(flavour: Flavour, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict]:
-    broker = BrokerProcess(flavour, tmp_path_factory.mktemp("answers")).start()
+    settings = {"group.initial.rebalance.delay.ms": "0"}
+    broker = BrokerProcess(flavour, tmp_path_factory.mktemp("answers"), settings).start()
     try:
         yield answers.run(broker)
     finally:

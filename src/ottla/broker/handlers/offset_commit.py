@@ -9,9 +9,11 @@ from typing import Any
 
 from ottla.broker.connection import Reply
 from ottla.broker.dispatch import handles, send
+from ottla.broker.error_responses import error_response
 from ottla.broker.group_requests import answer_with, command_of
 from ottla.broker.server import Broker
 from ottla.model.errors import ErrorCode, Refusal
+from ottla.protocol.apis import ApiKey
 from ottla.protocol.messages import offset_commit as wire
 
 IDS_SINCE = 10
@@ -37,12 +39,14 @@ def handle(request: wire.Request, reply: Reply, broker: Broker) -> None:
 
     def answer(response: Any) -> None:  # noqa: ANN401
         if isinstance(response, Refusal):
-            answer_with(request, reply, response)
-        else:
-            response.topics = _merged(response.topics, refused)
-            send(reply, response)
+            response = error_response(ApiKey.OFFSET_COMMIT, wanted, reply.version, response.code)
+        response.topics = _merged(response.topics, refused)
+        answer_with(request, reply, response)
 
-    broker.groups.ask(request.group_id, command_of(wanted, reply), answer)
+    try:
+        broker.groups.ask(request.group_id, command_of(wanted, reply), answer)
+    except Refusal as refusal:
+        answer(refusal)
 
 
 def _sort(topics: list[Topic], broker: Broker, is_by_id: bool) -> tuple[list[Topic], list[Result]]:

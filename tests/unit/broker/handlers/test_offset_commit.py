@@ -38,9 +38,10 @@ def test_a_stale_member_is_refused_for_every_partition() -> None:
     with serving(**QUICK) as world:
         world.topic("t", 2)
         _, generation, member = stable(world)
-        parts = [Part(0, 5, -1, ""), Part(1, 5, -1, "")]
+        parts = [Part(0, 5, -1, ""), Part(1, 5, -1, ""), Part(9, 5, -1, "")]
         request = wire.Request(GROUP, generation + 1, member, topics=[Topic("t", partitions=parts)])
         answer = world.client().ask(request, 9)
-        codes = {part.error_code for part in answer.topics[0].partitions}
-        assert codes == {ErrorCode.ILLEGAL_GENERATION}
+        codes = [part.error_code for part in answer.topics[0].partitions]
+        missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert codes == [missing, *[ErrorCode.ILLEGAL_GENERATION] * 2]
         assert fetch(world) == (-1, 0)
