@@ -190,7 +190,7 @@ class GroupCoordinators:
     async def _load_log(self, machine: GroupMachine) -> None:
         try:
             await machine.load()
-        except OSError as error:
+        except (OSError, Refusal) as error:  # The log may be cut at its start meanwhile.
             logger.error("cannot load %s: %s", machine.partition.name, error)
             self._lost(machine)
             return

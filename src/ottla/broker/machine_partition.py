@@ -7,7 +7,7 @@ is lost, with all that rests on it, and whoever keeps it loads another one.
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 from ottla.broker.machine_host import MachineHost
@@ -160,32 +160,46 @@ class MachinePartition(Generic[C, R]):
         self._broker.partitions.flush_soon()
 
     def _replay(self, batch: Batch) -> None:
-        if batch.is_control:
-            self._end_transaction(batch)
-            return
-        decoded = list(self._decoded(batch))
-        if batch.is_transactional:
-            self._open_transactions.setdefault(batch.producer_id, []).extend(decoded)
-            return
-        for offset, record in decoded:
-            self._machine.apply(offset, record)
-
-    def _end_transaction(self, batch: Batch) -> None:
-        for marker in read_records(batch, DECOMPRESSED_BYTES_MAX):
-            _, kind = CONTROL_KEY.unpack_from(marker.key or bytes(CONTROL_KEY.size))
-            written = self._open_transactions.pop(batch.producer_id, [])
-            if kind == COMMIT_MARKER:
-                for offset, record in written:
-                    self._machine.apply(offset, record)
-
-    def _decoded(self, batch: Batch) -> Iterator[tuple[Offset, R]]:
         try:
-            for kept in read_records(batch, DECOMPRESSED_BYTES_MAX):
-                record = self._codec.decode(kept.key or b"", kept.value)
-                if record is not None:
-                    yield kept.offset, record
-        except (BadRecords, ProtocolError) as error:
-            logger.error("%s at offset %s: %s", self.partition.name, batch.base_offset, error)
+            kept = list(read_records(batch, DECOMPRESSED_BYTES_MAX))
+        except BadRecords as error:
+            self._pass_over(batch.base_offset, error)
+            return
+        if batch.is_control:
+            self._end_transaction(batch.producer_id, kept)
+        elif batch.is_transactional:
+            self._open_transactions.setdefault(batch.producer_id, []).extend(self._decoded(kept))
+        else:
+            self._apply(self._decoded(kept))
+
+    def _end_transaction(self, producer_id: int, markers: list[Record]) -> None:
+        for marker in markers:
+            if len(marker.key or b"") >= CONTROL_KEY.size:
+                _, kind = CONTROL_KEY.unpack_from(marker.key or b"")
+                written = self._open_transactions.pop(producer_id, [])
+                if kind == COMMIT_MARKER:
+                    self._apply(written)
+
+    def _decoded(self, kept: list[Record]) -> Iterator[tuple[Offset, R]]:
+        for one in kept:
+            try:
+                record = self._codec.decode(one.key or b"", one.value)
+            except ProtocolError as error:
+                self._pass_over(one.offset, error)
+                continue
+            if record is not None:
+                yield one.offset, record
+
+    def _apply(self, records: Iterable[tuple[Offset, R]]) -> None:
+        for offset, record in records:
+            try:
+                self._machine.apply(offset, record)
+            except (ValueError, KeyError, TypeError) as error:
+                self._pass_over(offset, error)
+
+    def _pass_over(self, offset: Offset, error: Exception) -> None:
+        """As Kafka does: one record that makes no sense must not hide all the others."""
+        logger.error("%s at offset %s: %s", self.partition.name, offset, error)
 
 
 def _whole_batches(data: bytes) -> Iterator[Batch]:

@@ -3,7 +3,7 @@
 import pytest
 
 from ottla.broker.machine_partition import MachinePartition
-from ottla.model.errors import ErrorCode, Refusal
+from ottla.model.errors import ErrorCode, ProtocolError, Refusal
 from ottla.model.machine import Decision
 from ottla.model.types import Monotonic, Offset
 from ottla.records.batch import Batch
@@ -31,6 +31,8 @@ class Words:
         return Decision(["late"], [(ticket, "kept late")])
 
     def apply(self, offset: Offset, record: str) -> None:
+        if record == "bad":
+            raise ValueError("not a good word")
         self.kept.append((offset, record))
 
     def next_deadline(self) -> Monotonic | None:
@@ -42,6 +44,8 @@ class WordCodec:
         return record.encode(), b""
 
     def decode(self, key: bytes, value: bytes | None) -> str | None:
+        if b"\xff" in key:
+            raise ProtocolError("not a word")
         return None if value is None else key.decode()
 
 
@@ -152,6 +156,32 @@ def marker(kind: int, producer_id: int) -> Batch:
         build_batch([record], producer_id=producer_id, producer_epoch=0, is_transactional=True,
                     is_control=True)
     )  # fmt: skip
+
+
+def test_what_makes_no_sense_is_passed_over_and_told(caplog: pytest.LogCaptureFixture) -> None:
+    with serving() as world:
+        world.topic("t")
+        broken = bytearray(build_batch([Record(0, 1, b"cut", b"value")]))
+        broken[-6:] = b"\xff" * 6
+        batches = [
+            Batch(build_batch([Record(0, 1, b"one", b"")])),
+            Batch(broken),
+            Batch(build_batch([Record(0, 1, b"\xff\xff", b""), Record(1, 1, b"bad", b"")])),
+            marker(1, 9),
+            Batch(build_batch([Record(0, 1, b"two", b"")])),
+        ]
+        offset = 0
+        for batch in batches:
+            batch.assign(offset, 0)
+            offset = batch.next_offset
+        log = world.partition().log
+        log.append(batches, world.clock.wall())
+        world.partition().high_watermark = log.end_offset
+        _, words = load(world)
+        assert words.kept == [(0, "one"), (5, "two")]
+        assert "t-0 at offset 1" in caplog.text
+        assert "t-0 at offset 2" in caplog.text
+        assert "t-0 at offset 3" in caplog.text
 
 
 def test_of_transactions_only_the_committed_are_loaded() -> None:
