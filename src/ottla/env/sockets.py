@@ -267,25 +267,26 @@ class SocketChannel:
             self._peer.sent()
 
     def _send_buffers(self) -> int:
-        pieces, buffers, flags = self._pieces, [], 0
+        pieces = self._pieces
+        buffers: list[bytes | bytearray | memoryview] = []
+        flags = 0
         for piece in pieces:
             if type(piece) is FileRange:
                 flags = MSG_MORE
                 break
-            buffers.append(piece)
+            buffers.append(piece)  # type: ignore[arg-type]
             if len(buffers) == PIECES_PER_SEND_MAX:
                 break
-        sent = left = self._socket.sendmsg(buffers, [], flags)  # type: ignore[union-attr,arg-type]
-        while pieces:
-            head = pieces[0]
-            if isinstance(head, FileRange):
-                break
-            size = len(head)
-            if size > left:
-                pieces[0] = memoryview(head)[left:]
-                break
-            left -= size
-            pieces.popleft()
+        # Answers are small: to join them costs less than to describe each to the kernel.
+        data = buffers[0] if len(buffers) == 1 else b"".join(buffers)
+        sent = self._socket.send(data, flags)  # type: ignore[union-attr]
+        if len(buffers) == len(pieces):
+            pieces.clear()
+        else:
+            for _ in buffers:
+                pieces.popleft()
+        if sent < len(data):
+            pieces.appendleft(memoryview(data)[sent:])
         return sent
 
     def _send_file(self, piece: FileRange) -> int:
