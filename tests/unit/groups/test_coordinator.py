@@ -1,5 +1,6 @@
 """A whole coordinator under random members: one owner per generation, and rebalances that end."""
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -16,6 +17,8 @@ from ottla.protocol.group_records import (
     LegacyOffsetCommitKey,
     OffsetCommitValue,
 )
+from tests.unit.groups.chaos import Chaos
+from tests.unit.groups.consuming import ConsumerWorld
 from tests.unit.groups.driving import (
     GROUP,
     World,
@@ -150,3 +153,32 @@ class Members(RuleBasedStateMachine):
 
 TestMembers = Members.TestCase
 TestMembers.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_no_sequence_of_requests_breaks_it_and_reloading_finds_the_same(seed: int) -> None:
+    world, chaos = ConsumerWorld(t=4, u=2), Chaos(seed)
+    for _ in range(300):
+        request = chaos.request()
+        versions = getattr(type(request), "VERSIONS", range(10))
+        for reply in world.ask(request, chaos.random.choice(versions)):
+            chaos.learn(reply)
+        if chaos.random.random() < 0.1:
+            world.pass_time(chaos.random.choice([100, 6_000, 50_000]))
+        if chaos.random.random() < 0.03:
+            world.reload()
+    offsets = {group: dict(kept) for group, kept in world.machine.offsets.items()}
+    consumers = world.machine.consumers.by_id
+    world.reload()
+    assert world.machine.offsets == offsets
+    for group_id, group in world.machine.consumers.by_id.items():
+        assert (group.epoch, group.target_epoch) == (
+            consumers[group_id].epoch,
+            consumers[group_id].target_epoch,
+        )
+        assert (group.members, group.owners) == (
+            consumers[group_id].members,
+            consumers[group_id].owners,
+        )
+    assert set(world.machine.consumers.by_id) == set(consumers)
+    assert not set(consumers) & set(world.machine.groups), "a group is of one kind"
