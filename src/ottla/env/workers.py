@@ -33,7 +33,7 @@ class ThreadWorkers:
 
 
 class InlineWorkers:
-    """Work done at once, on the loop: what a simulation needs to be the same every time."""
+    """Work done at once, on the loop: for tests that drive a broker by hand."""
 
     async def run(self, work: Callable[..., Value], *arguments: object) -> Value:
         await asyncio.sleep(0)  # Others may act between the asking and the work, as with threads.
