@@ -1,0 +1,50 @@
+"""The format `ottla` as Spark sees it: which class reads and which one writes.
+
+Spark pickles this object to its workers, so it holds nothing but the options. Reader and writer are
+imported when they are asked for: a worker that writes never loads the decoder.
+"""
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSource
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import (
+        DataSourceReader,
+        DataSourceStreamReader,
+        DataSourceStreamWriter,
+        DataSourceWriter,
+    )
+    from pyspark.sql.types import StructType
+
+
+class OttlaDataSource(DataSource):
+    @classmethod
+    def name(cls) -> str:
+        return "ottla"
+
+    def schema(self) -> "StructType":
+        from ottla.spark.schema import spark_schema
+        from ottla.spark.source_options import chosen_columns
+
+        return spark_schema(chosen_columns(self.options))
+
+    def reader(self, schema: "StructType") -> "DataSourceReader":
+        from ottla.spark.batch_reader import batch_reader
+
+        return batch_reader(schema, self.options)
+
+    def streamReader(self, schema: "StructType") -> "DataSourceStreamReader":  # noqa: N802
+        from ottla.spark.stream_reader import StreamReader
+
+        return StreamReader(schema, self.options)
+
+    def writer(self, schema: "StructType", overwrite: bool) -> "DataSourceWriter":
+        from ottla.spark.sink import batch_writer
+
+        return batch_writer(schema, self.options, overwrite)
+
+    def streamWriter(self, schema: "StructType", overwrite: bool) -> "DataSourceStreamWriter":  # noqa: N802
+        from ottla.spark.sink import stream_writer
+
+        return stream_writer(schema, self.options, overwrite)

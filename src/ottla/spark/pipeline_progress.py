@@ -1,0 +1,76 @@
+"""How far the queries of a pipeline have come, from what Spark tells about each micro-batch.
+
+Pure: progress reports in, numbers out. Lag is counted in records, from the offsets that the source
+reports: what the brokers have and the query has not read.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+Offsets = dict[tuple[str, str], int]
+
+
+@dataclass(slots=True)
+class QueryProgress:
+    """One query since it was started here."""
+
+    name: str
+    batches: int = 0
+    rows: int = 0
+    rows_per_second: float = 0.0
+    batch_ms: int = 0
+    lag: int | None = None  # None until the source has told.
+    _last_batch: int = -1
+    _began: dict[int, Offsets] = field(default_factory=dict)
+    _ends: dict[int, Offsets] = field(default_factory=dict)
+    _latest: dict[int, Offsets] = field(default_factory=dict)
+
+    def note(self, report: Mapping[str, Any]) -> None:
+        """Take a report; one that came already, or of a trigger without rows, adds no rows."""
+        is_new = report["batchId"] > self._last_batch
+        rows = int(report.get("numInputRows") or 0)
+        if is_new:
+            self._last_batch = report["batchId"]
+            self.batches += 1
+            self.rows += rows
+        if rows or is_new:
+            self.rows_per_second = float(report.get("processedRowsPerSecond") or 0.0)
+            self.batch_ms = int(report.get("durationMs", {}).get("triggerExecution", 0))
+        for index, source in enumerate(report.get("sources", ())):
+            start, end = read_offsets(source.get("startOffset")), read_offsets(source["endOffset"])
+            if end:
+                self._began.setdefault(index, start)
+                self._ends[index] = end
+                self._latest[index] = read_offsets(source.get("latestOffset")) or end
+        if self._ends:
+            self.lag = sum(_missing(self._latest[i], end) for i, end in self._ends.items())
+
+    @property
+    def fraction(self) -> float | None:
+        """How much of what the brokers have was read since the start; None if nobody knows."""
+        if not self._ends or self.lag is None:
+            return None
+        done = sum(_missing(end, self._began[index]) for index, end in self._ends.items())
+        return 1.0 if not self.lag else done / (done + self.lag)
+
+
+def read_offsets(value: Any) -> Offsets:  # noqa: ANN401
+    """Offsets as our source writes them; empty for those of any other."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            return {}
+    if not isinstance(value, Mapping) or not isinstance(value.get("topics"), Mapping):
+        return {}
+    return {
+        (topic, partition): int(offset)
+        for topic, entry in value["topics"].items()
+        for partition, offset in entry["partitions"].items()
+    }
+
+
+def _missing(whole: Offsets, part: Offsets) -> int:
+    return sum(max(0, offset - part.get(place, 0)) for place, offset in whole.items())

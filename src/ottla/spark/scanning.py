@@ -1,0 +1,48 @@
+"""The batches of a fetch: which are whole, which are to be seen, and which offset comes next.
+
+A broker sends batches as they lie on its disk: the first may begin below the offset asked for, the
+last may be cut, and markers and aborted transactions are among them. Only headers are read here.
+"""
+
+from struct import error
+from typing import NamedTuple
+
+from ottla.client.unpacking import Transactions
+from ottla.model.types import Offset
+from ottla.records.batch import HEADER_BYTES, LOG_OVERHEAD_BYTES, MAGIC, Batch, Buffer
+from ottla.spark.columnar import Placed
+from ottla.spark.errors import Unreadable
+
+
+class Scanned(NamedTuple):
+    placed: list[Placed]  # What is to be decoded,
+    size_bytes: int  # how large all whole batches are,
+    next_offset: Offset  # and what follows them.
+
+
+def scan(
+    place: str, data: Buffer, offset: Offset, end: Offset, transactions: Transactions | None
+) -> Scanned:
+    """Whole batches that reach into `offset` up to before `end`; `place` names the partition."""
+    placed: list[Placed] = []
+    position = 0
+    next_offset = offset
+    while position + LOG_OVERHEAD_BYTES <= len(data):
+        try:
+            batch = Batch.parse(data, position)
+        except (ValueError, error):
+            break  # The tail was cut.
+        if batch.magic != MAGIC:
+            raise Unreadable(f"{place} holds a batch of format {batch.magic}; only 2 can be read")
+        start, position = position + HEADER_BYTES, position + batch.size
+        if batch.next_offset <= offset:
+            continue
+        if not batch.is_valid:
+            raise Unreadable(
+                f"{place} holds a batch at offset {batch.base_offset} whose checksum does not match"
+            )
+        is_hidden = transactions is not None and transactions.is_aborted(batch)
+        if not (is_hidden or batch.is_control) and batch.base_offset < end and batch.count:
+            placed.append(Placed(start, batch))
+        next_offset = batch.next_offset
+    return Scanned(placed, position, next_offset)
