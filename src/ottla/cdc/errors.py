@@ -1,0 +1,23 @@
+"""What ends or interrupts a tail of a database, said so that a person can act on it.
+
+CdcError
+├── NotPossible   something has to be changed first: a setting, a right, an option
+├── Interrupted   the database went away; it may come back
+└── BadMessage    the database sent what its protocol does not allow
+"""
+
+
+class CdcError(Exception):
+    """The root of this tree."""
+
+
+class NotPossible(CdcError):
+    pass
+
+
+class Interrupted(CdcError):
+    pass
+
+
+class BadMessage(CdcError):
+    pass

@@ -1,0 +1,103 @@
+"""Connections to PostgreSQL, and its errors in sentences that a person can act on.
+
+Values come as the text of PostgreSQL's output functions, with settings that do not depend on the
+server or the user: so a row looks the same in a snapshot and in the stream.
+"""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ottla.cdc.errors import CdcError, Interrupted, NotPossible
+
+# A cursor or connection of psycopg2, which has no types of its own.
+Connection = Any
+Cursor = Any
+
+OPTIONS = " ".join(
+    f"-c {setting}"
+    for setting in (
+        *("datestyle=ISO", "timezone=UTC", "intervalstyle=postgres", "bytea_output=hex"),
+        *("extra_float_digits=1", "statement_timeout=0", "lock_timeout=0"),
+        "idle_in_transaction_session_timeout=0",
+    )
+)
+CONNECT_SECONDS_MAX = 10
+IN_USE, NO_RIGHT, LIMIT_REACHED, WRONG_STATE = "55006", "42501", "53400", "55000"
+GOING_AWAY = ("08", "57P")  # The classes of errors that end a connection.
+
+
+def connect(dsn: str, *, replication: bool = False) -> Connection:
+    """A connection, for SQL or for the replication protocol; CdcError says why there is none."""
+    psycopg2 = import_psycopg2()
+    arguments: dict[str, Any] = {}
+    if replication:
+        arguments["connection_factory"] = psycopg2.extras.LogicalReplicationConnection
+    with told():
+        given = psycopg2.extensions.parse_dsn(dsn).get("options", "")
+        connection = psycopg2.connect(
+            dsn,
+            options=f"{given} {OPTIONS}".strip(),
+            application_name="ottla cdc",
+            client_encoding="UTF8",
+            connect_timeout=CONNECT_SECONDS_MAX,
+            **arguments,
+        )
+    if not replication:
+        connection.autocommit = True
+    return connection
+
+
+def import_psycopg2() -> Any:  # noqa: ANN401  It has no types.
+    try:
+        import psycopg2
+        import psycopg2.errors
+        import psycopg2.extras
+    except ImportError:
+        raise NotPossible(
+            "to read PostgreSQL, psycopg2 is needed: pip install 'ottla[cdc]'"
+        ) from None
+    return psycopg2
+
+
+def raw_cursor(connection: Connection, type_ids: Iterable[int], name: str | None = None) -> Cursor:
+    """A cursor whose values are text, whatever their types; with a name, it reads in pieces."""
+    psycopg2 = import_psycopg2()
+    cursor = connection.cursor(name)
+    raw = psycopg2.extensions.new_type(tuple(set(type_ids)), "RAW", lambda value, _: value)
+    psycopg2.extensions.register_type(raw, cursor)
+    return cursor
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """Turn psycopg2's errors into ours."""
+    psycopg2 = import_psycopg2()
+    try:
+        yield
+    except psycopg2.Error as failure:
+        raise sentence(failure) from failure
+
+
+def sentence(failure: Any) -> CdcError:  # noqa: ANN401  An error of psycopg2.
+    psycopg2 = import_psycopg2()
+    code = failure.pgcode or ""
+    primary = failure.diag.message_primary or " ".join(str(failure).split())
+    text = f"PostgreSQL: {primary.removeprefix('FATAL: ').strip()}"
+    if failure.diag.message_hint:
+        text += f" ({failure.diag.message_hint})"
+    if "replication role" in text or "to start WAL sender" in text or code == NO_RIGHT:
+        return NotPossible(
+            f"{text}; ALTER ROLE ... REPLICATION gives a role the right to replicate"
+        )
+    if code == LIMIT_REACHED:
+        return NotPossible(f"{text}; 'ottla cdc' needs two while it reads a snapshot")
+    if (
+        code.startswith(GOING_AWAY)
+        or code == IN_USE
+        or (not code and isinstance(failure, psycopg2.OperationalError | psycopg2.InterfaceError))
+    ):
+        return Interrupted(text)
+    if not code and isinstance(failure, psycopg2.DatabaseError):
+        return Interrupted(text)  # The stream ended in the middle.
+    return NotPossible(text)

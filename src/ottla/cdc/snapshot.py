@@ -1,0 +1,70 @@
+"""All rows of some tables as they were at one moment: the one from which a new slot goes on.
+
+The slot is temporary: it ends with its connection. Only when every row is written it gets a twin
+that stays (`Snapshot.keep`). So a slot that is there says that its snapshot is complete, and a
+snapshot that was interrupted leaves nothing behind that would hold up the server's log.
+"""
+
+import os
+from collections.abc import Generator
+
+from ottla.cdc.catalogue import Catalogue, Published
+from ottla.cdc.pgoutput import Row
+from ottla.cdc.position import lsn_number
+from ottla.cdc.postgres import connect, raw_cursor, told
+from ottla.cdc.table import Table, TableName, identifier
+
+ROWS_AT_A_TIME = 2000
+
+
+class Snapshot:
+    """Blocking; the two connections belong to whoever calls, one call at a time."""
+
+    def __init__(self, dsn: str, slot: str) -> None:
+        self._temporary = f"{slot[:40]}_snapshot_{os.getpid()}"
+        self._replication = connect(dsn, replication=True)
+        self._sql = None
+        try:
+            with told(), self._replication.cursor() as cursor:
+                cursor.execute(
+                    f"CREATE_REPLICATION_SLOT {identifier(self._temporary)}"
+                    " TEMPORARY LOGICAL pgoutput EXPORT_SNAPSHOT"
+                )
+                _, lsn, name, _ = cursor.fetchone()
+            self.lsn = lsn_number(lsn)
+            self._sql = connect(dsn)
+            self._sql.autocommit = False
+            with told(), self._sql.cursor() as cursor:
+                cursor.execute("BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                cursor.execute("SET TRANSACTION SNAPSHOT %s", (name,))
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        for connection in (self._sql, self._replication):
+            if connection is not None:
+                connection.close()
+
+    def lock(self, tables: list[TableName]) -> None:
+        """Nobody shall change the shape of these tables before they are read."""
+        assert self._sql is not None, "it is open"
+        names = ", ".join(table.quoted for table in tables)
+        with told(), self._sql.cursor() as cursor:
+            cursor.execute(f"LOCK TABLE {names} IN ACCESS SHARE MODE")
+
+    def rows(self, table: Table, published: Published) -> Generator[list[Row], None, None]:
+        """The table's rows, some at a time."""
+        columns = ", ".join(identifier(field.name) for field in table.fields)
+        query = f"SELECT {columns} FROM {table.name.quoted}"  # noqa: S608  Quoted above.
+        if published.row_filter is not None:
+            query += f" WHERE {published.row_filter}"
+        with told():
+            types = [field.type_id for field in table.fields]
+            with raw_cursor(self._sql, types, "ottla_snapshot") as cursor:
+                cursor.execute(query)
+                while rows := cursor.fetchmany(ROWS_AT_A_TIME):
+                    yield rows
+
+    def keep(self, catalogue: Catalogue, slot: str) -> None:
+        catalogue.keep_slot(self._temporary, slot)
