@@ -32,7 +32,7 @@ def _described(
         member.client_id,
         member.client_host,
         member.metadata(protocol) if is_stable else b"",
-        member.assignment if is_stable else b"",
+        member.assignment,
     )
 
 

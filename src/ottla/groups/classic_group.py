@@ -66,6 +66,7 @@ class ClassicGroup:
     is_member_new: bool = False  # Someone joined during the initial delay.
     initial_remaining_ms: Millis = 0
     is_recorded: bool = False  # Its record is in the log.
+    is_converted: bool = False  # It was a consumer group, and has not rebalanced since.
 
     @property
     def is_empty(self) -> bool:
@@ -98,7 +99,7 @@ class ClassicGroup:
         counts = self._votes_possible()
         common = {name for name, count in counts.items() if count == len(self.members)}
         votes = Counter(
-            next(name for name, _ in member.protocols if name in common)
+            next((name for name, _ in member.protocols if name in common), member.protocols[0][0])
             for member in self.members.values()
         )
         return votes.most_common(1)[0][0]

@@ -4,13 +4,17 @@ Everything here is durable: it is only changed by applying records. A partition 
 one member at a time; until its owner has given it up, nobody else is given it.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import Any
 
-from ottla.groups.topics import TopicFacts, Topics, metadata_hash
 from ottla.model.errors import ErrorCode, Refusal
 from ottla.model.types import Uuid
 from ottla.protocol import consumer_group_records as records
+from ottla.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE
+
+# ruff: noqa: ANN401  Keys and values are of the class that the type of their record has.
 
 Owned = dict[Uuid, dict[int, int]]  # The epoch in which each partition was given, by topic id.
 Target = dict[Uuid, frozenset[int]]
@@ -34,6 +38,24 @@ class ConsumerMember:
     assigned: Owned = field(default_factory=dict)
     revoking: Owned = field(default_factory=dict)
 
+    @property
+    def classic(self) -> records.ClassicMemberMetadata | None:
+        """What it said in JoinGroup, if it speaks the classic protocol."""
+        return self.metadata.classic_member_metadata
+
+    @property
+    def is_classic(self) -> bool:
+        return self.classic is not None
+
+    @property
+    def owned(self) -> Target:
+        """What nobody else may have: what it was given, and what it has not given up yet."""
+        topics = self.assigned.keys() | self.revoking.keys()
+        return {
+            topic: frozenset(self.assigned.get(topic, {})) | frozenset(self.revoking.get(topic, {}))
+            for topic in sorted(topics)
+        }
+
 
 @dataclass(slots=True)
 class ConsumerGroup:
@@ -41,6 +63,7 @@ class ConsumerGroup:
     epoch: int = 0
     metadata_hash: int = 0
     target_epoch: int = 0
+    target_timestamp: int = 0  # When the target was made; 0 if it was taken from a classic group.
     members: dict[str, ConsumerMember] = field(default_factory=dict)
     targets: dict[str, Target] = field(default_factory=dict)
     static: dict[str, str] = field(default_factory=dict)
@@ -80,6 +103,47 @@ class ConsumerGroup:
     def subscribed_topics(self) -> set[str]:
         return {name for m in self.members.values() for name in self.subscribed(m.metadata)}
 
+    def are_all_classic_except(self, leaving: Collection[str]) -> bool:
+        return all(m.is_classic for id_, m in self.members.items() if id_ not in leaving)
+
+    def supports_classic(self, protocol_type: str, names: Collection[str]) -> bool:
+        """Whether all its classic members know one of these protocols."""
+        if protocol_type != CONSUMER_PROTOCOL_TYPE:
+            return False
+        known = [
+            {protocol.name for protocol in classic.supported_protocols}
+            for member in self.members.values()
+            if (classic := member.classic) is not None
+        ]
+        return any(all(name in one for one in known) for name in names)
+
+    def is_waiting_for_others(self, member: ConsumerMember) -> bool:
+        """Whether something that it shall own is not free yet."""
+        return any(
+            (topic, index) in self.owners
+            for topic, indexes in self.targets.get(member.id, {}).items()
+            for index in indexes - set(member.assigned.get(topic, ()))
+        )
+
+    def restore(self, key: Any, value: Any) -> None:
+        """Become what one of its records says; its end is not for itself to see."""
+        match key:
+            case records.ConsumerGroupMetadataKey():
+                self.epoch, self.metadata_hash = value.epoch, value.metadata_hash
+            case records.ConsumerGroupMemberMetadataKey():
+                self.restore_member(key.member_id, value)
+            case records.ConsumerGroupTargetAssignmentMetadataKey():
+                self.target_epoch = 0 if value is None else value.assignment_epoch
+                self.target_timestamp = 0 if value is None else value.assignment_timestamp
+            case records.ConsumerGroupTargetAssignmentMemberKey():
+                self.restore_target(key.member_id, value)
+            case records.ConsumerGroupCurrentMemberAssignmentKey():
+                self.restore_assignment(key.member_id, value)
+            case records.ConsumerGroupRegularExpressionKey():
+                self.expressions.pop(key.regular_expression, None)
+                if value is not None:
+                    self.expressions[key.regular_expression] = frozenset(value.topics)
+
     def restore_member(
         self, member_id: str, value: records.ConsumerGroupMemberMetadataValue | None
     ) -> None:
@@ -112,8 +176,8 @@ class ConsumerGroup:
             return
         member.epoch, member.previous_epoch = value.member_epoch, value.previous_member_epoch
         member.state = MemberState(value.state)
-        member.assigned = _owned(value.assigned_partitions, value.member_epoch)
-        member.revoking = _owned(value.partitions_pending_revocation, value.member_epoch)
+        member.assigned = owned_of(value.assigned_partitions, value.member_epoch)
+        member.revoking = owned_of(value.partitions_pending_revocation, value.member_epoch)
         for owned in (member.assigned, member.revoking):
             for topic, indexes in owned.items():
                 for index in indexes:
@@ -129,13 +193,6 @@ class ConsumerGroup:
                 one.topic_id: frozenset(one.partitions) for one in value.topic_partitions
             }
 
-    def facts(self, names: set[str], topics: Topics) -> dict[str, TopicFacts]:
-        found = {name: topics.named(name) for name in names}
-        return {name: one for name, one in found.items() if one is not None}
-
-    def hash_of(self, facts: dict[str, TopicFacts]) -> int:
-        return metadata_hash(facts.values())
-
     def _disown(self, member: ConsumerMember) -> None:
         for owned in (member.assigned, member.revoking):
             for topic, indexes in owned.items():
@@ -144,7 +201,7 @@ class ConsumerGroup:
                         del self.owners[topic, index]
 
 
-def _owned(parts: list[records.CurrentTopicPartitions], epoch: int) -> Owned:
+def owned_of(parts: list[records.CurrentTopicPartitions], epoch: int) -> Owned:
     """An older Kafka does not say when each partition was given."""
     owned: Owned = {}
     for one in parts:

@@ -1,13 +1,14 @@
 """All consumer groups (KIP-848) of a coordinator: what their records mean, what time brings.
 
-A group is of one kind at a time. An empty group of the other kind gives way.
+Some of the members may still speak the classic protocol: see `mixed_membership`.
 """
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ottla.groups import consumer_membership
 from ottla.groups.consumer_group import ConsumerGroup, ConsumerMember, MemberState
 from ottla.groups.consumer_membership import CONSUMER_SESSION, REVOCATION
+from ottla.groups.migration import fence, write_end
 from ottla.groups.offsets import Committed, forget, is_expired
 from ottla.groups.timers import TimerKey
 from ottla.groups.topics import Topics
@@ -25,6 +26,7 @@ from ottla.protocol.messages import (
 # ruff: noqa: ANN401  Keys and values are of the class that the type of their record has.
 
 CONSUMER = "consumer"
+CLASSIC_MEMBER, CONSUMER_MEMBER = 0, 1  # In ConsumerGroupDescribe.
 EPOCHS_SINCE = 9  # In OffsetCommit: before, a client cannot be a member of such a group.
 
 
@@ -38,33 +40,36 @@ class ConsumerGroups:
             if value is None:
                 return
             group = self.by_id[key.group_id] = ConsumerGroup(key.group_id)
-        if isinstance(key, records.ConsumerGroupMetadataKey):
-            if value is None:
-                del self.by_id[key.group_id]
-            else:
-                group.epoch, group.metadata_hash = value.epoch, value.metadata_hash
+        if isinstance(key, records.ConsumerGroupMetadataKey) and value is None:
+            del self.by_id[key.group_id]
         else:
-            _apply_part(group, key, value)
+            group.restore(key, value)
 
     def loaded(self, turn: Turn) -> None:
         """From now on the members have to be heard of."""
         for group in self.by_id.values():
+            session_ms = turn.consumer_times(group.id).session_timeout_ms
             for member in group.members.values():
-                timeout_ms = turn.settings.consumer_session_timeout_ms
-                turn.set_timer(CONSUMER_SESSION, group.id, member.id, timeout_ms)
-                if member.state is MemberState.UNREVOKED_PARTITIONS:
-                    timeout_ms = member.metadata.rebalance_timeout_ms
+                own_ms = member.classic.session_timeout_ms if member.classic else session_ms
+                turn.set_timer(CONSUMER_SESSION, group.id, member.id, own_ms)
+                if member.state is MemberState.UNREVOKED_PARTITIONS and not member.is_classic:
+                    timeout_ms = max(member.metadata.rebalance_timeout_ms, 0)
                     turn.set_timer(REVOCATION, group.id, member.id, timeout_ms)
 
-    def time_came(self, turn: Turn, key: TimerKey) -> None:
-        """A member was silent too long, or did not give up in time what it had to."""
-        group = self.by_id.get(key.group_id)
-        member = group.members.get(key.member_id) if group is not None else None
-        if group is None or member is None:
-            return
-        if key.kind == REVOCATION and member.state is not MemberState.UNREVOKED_PARTITIONS:
-            return
-        consumer_membership.fence(turn, group, member)
+    def time_came(self, turn: Turn, keys: Iterable[TimerKey]) -> None:
+        """Members were silent too long, or did not do in time what they had to."""
+        late: dict[str, dict[str, ConsumerMember]] = {}
+        for key in keys:
+            group = self.by_id.get(key.group_id)
+            member = group.members.get(key.member_id) if group is not None else None
+            if member is None:
+                continue
+            if key.kind == REVOCATION and member.state is not MemberState.UNREVOKED_PARTITIONS:
+                continue
+            late.setdefault(key.group_id, {})[member.id] = member
+        # Together, since what is written is only seen afterwards.
+        for group_id, members in late.items():
+            fence(turn, self.by_id[group_id], list(members.values()))
 
     def topics_changed(self) -> None:
         for group in self.by_id.values():
@@ -101,19 +106,15 @@ class ConsumerGroups:
         if epoch < 0 and group.is_empty:
             return
         member = group.member(request.member_id)
-        if version < EPOCHS_SINCE:
+        if version < EPOCHS_SINCE and not member.is_classic:
             message = "The group uses the new protocol, which needs OffsetCommit version 9."
             raise Refusal(ErrorCode.UNSUPPORTED_VERSION, message)
         if epoch == member.epoch:
             return
         # What it was given before that epoch, and still has, it may commit late.
-        given = [
-            member.assigned.get(topic.topic_id, {}).get(part.partition_index, epoch + 1)
-            for topic in request.topics
-            for part in topic.partitions
-        ]
-        if epoch < 0 or epoch > member.epoch or any(since > epoch for since in given):
-            raise Refusal(ErrorCode.STALE_MEMBER_EPOCH, f"The member epoch is {member.epoch}.")
+        is_stale = epoch < 0 or epoch > member.epoch
+        if is_stale or any(since > epoch for since in _given(member, request, epoch)):
+            raise _stale(member)
 
     def check_fetch(self, request: offset_fetch.OffsetFetchRequestGroup) -> None:
         group = self.by_id.get(request.group_id)
@@ -121,7 +122,7 @@ class ConsumerGroups:
             return
         member = group.member(request.member_id or "")
         if request.member_epoch != member.epoch:
-            raise Refusal(ErrorCode.STALE_MEMBER_EPOCH, f"The member epoch is {member.epoch}.")
+            raise _stale(member)
 
     def delete(self, turn: Turn, group_id: str, committed: Committed) -> None:
         group = self.by_id[group_id]
@@ -129,12 +130,7 @@ class ConsumerGroups:
             raise Refusal(ErrorCode.NON_EMPTY_GROUP)
         for partition in list(committed):
             forget(turn, group_id, partition.topic, partition.partition)
-        self.write_end(turn, group_id)
-
-    def write_end(self, turn: Turn, group_id: str) -> None:
-        """An empty group is gone."""
-        turn.write(records.ConsumerGroupMetadataKey(group_id), None)
-        turn.write(records.ConsumerGroupTargetAssignmentMetadataKey(group_id), None)
+        write_end(turn, group)
 
     def expire(self, turn: Turn, group_id: str, committed: Committed) -> None:
         group = self.by_id[group_id]
@@ -148,23 +144,23 @@ class ConsumerGroups:
         for partition in gone:
             forget(turn, group_id, partition.topic, partition.partition)
         if group.is_empty and len(gone) == len(committed):
-            self.write_end(turn, group_id)
+            write_end(turn, group)
 
 
-def _apply_part(group: ConsumerGroup, key: Any, value: Any) -> None:
-    match key:
-        case records.ConsumerGroupMemberMetadataKey():
-            group.restore_member(key.member_id, value)
-        case records.ConsumerGroupTargetAssignmentMetadataKey():
-            group.target_epoch = 0 if value is None else value.assignment_epoch
-        case records.ConsumerGroupTargetAssignmentMemberKey():
-            group.restore_target(key.member_id, value)
-        case records.ConsumerGroupCurrentMemberAssignmentKey():
-            group.restore_assignment(key.member_id, value)
-        case records.ConsumerGroupRegularExpressionKey():
-            group.expressions.pop(key.regular_expression, None)
-            if value is not None:
-                group.expressions[key.regular_expression] = frozenset(value.topics)
+def _given(member: ConsumerMember, request: offset_commit.Request, epoch: int) -> Iterator[int]:
+    """Since which epoch it has each of the partitions; what it never had, it has not had then."""
+    for topic in request.topics:
+        for part in topic.partitions:
+            index = part.partition_index
+            since = member.assigned.get(topic.topic_id, {}).get(index)
+            if since is None:
+                since = member.revoking.get(topic.topic_id, {}).get(index)
+            yield epoch + 1 if since is None else since
+
+
+def _stale(member: ConsumerMember) -> Refusal:
+    code = ErrorCode.ILLEGAL_GENERATION if member.is_classic else ErrorCode.STALE_MEMBER_EPOCH
+    return Refusal(code, f"The member epoch is {member.epoch}.")
 
 
 def _assignor(group: ConsumerGroup, default: str) -> str:
@@ -178,6 +174,8 @@ def _described(
 ) -> consumer_group_describe.Member:
     metadata = member.metadata
     owned = {topic: list(indexes) for topic, indexes in member.assigned.items()}
+    for topic, indexes in member.revoking.items():  # It has them until it says otherwise.
+        owned[topic] = sorted([*owned.get(topic, ()), *indexes])
     target = {t: sorted(i) for t, i in group.targets.get(member.id, {}).items()}
     return consumer_group_describe.Member(
         member.id,
@@ -190,7 +188,7 @@ def _described(
         metadata.subscribed_topic_regex or "",
         _assignment(owned, topics),
         _assignment(target, topics),
-        1,
+        CLASSIC_MEMBER if member.is_classic else CONSUMER_MEMBER,
     )
 
 

@@ -6,119 +6,142 @@ and its own assignment. All that is written together; nothing is changed but by 
 
 from copy import copy
 
-from ottla.groups.assignors.assignment import MemberSpec, Partitions
+from ottla.groups.consumer_assignment import (
+    Expressions,
+    assign,
+    facts_of,
+    last_target,
+    may_assign,
+    names_of,
+    subscribe,
+    target_record,
+)
 from ottla.groups.consumer_group import (
     LEFT,
     LEFT_FOR_A_WHILE,
     ConsumerGroup,
     ConsumerMember,
     MemberState,
-    Target,
+    owned_of,
 )
-from ottla.groups.consumer_reconciliation import Goal, as_record, is_part_of, reconciled
-from ottla.groups.consumer_requests import (
-    ASSIGNORS,
-    new_metadata,
-    updated_metadata,
-)
-from ottla.groups.consumer_subscription import resolve_expressions, still_used
-from ottla.groups.topics import TopicFacts
+from ottla.groups.consumer_reconciliation import Goal, Reported, as_record, is_part_of, reconciled
+from ottla.groups.consumer_requests import new_metadata, updated_metadata
+from ottla.groups.consumer_subscription import still_used
+from ottla.groups.topics import metadata_hash
 from ottla.groups.turn import GroupCommand, Turn
 from ottla.model.errors import ErrorCode, Refusal
-from ottla.model.types import Uuid
 from ottla.protocol import consumer_group_records as records
 from ottla.protocol.messages import consumer_group_heartbeat as wire
 
 CONSUMER_SESSION, REVOCATION = "consumer-session", "revocation"
+REJOIN, RESYNC = "rejoin", "resync"  # What classic members of a consumer group have to do in time.
 
 Metadata = records.ConsumerGroupMemberMetadataValue
 
 
 def heartbeat(turn: Turn, command: GroupCommand, group: ConsumerGroup) -> wire.Response:
+    """The answer to a member that joins or stays."""
     request: wire.Request = command.request
-    if request.member_epoch in (LEFT, LEFT_FOR_A_WHILE):
-        return _leave(turn, request, group)
-    member = _member(turn, request, group)
-    is_new = member.id not in group.members
-    metadata = updated_metadata(member.metadata, command)
-    if is_new or metadata != member.metadata:
-        turn.write(records.ConsumerGroupMemberMetadataKey(group.id, member.id), metadata)
-    metadata_of = {id_: one.metadata for id_, one in group.members.items()}
-    replaced = group.static.get(request.instance_id or "")
-    if replaced is not None and replaced != member.id:
-        metadata_of.pop(replaced, None)
-    is_joining = is_new and replaced is None
-    is_changed = is_joining or _reads_differently(member.metadata, metadata)
-    metadata_of[member.id] = metadata
-    epoch = group.epoch
-    if is_changed or group.is_metadata_old:
-        epoch = _subscribe(turn, group, metadata_of, is_changed)
-    targets, target_epoch = group.targets, group.target_epoch
-    if epoch > target_epoch:
-        targets, target_epoch = _assign(turn, group, metadata_of, epoch), epoch
-    target = targets.get(member.id)
-    if target is None:
-        target = _kept_target(group, metadata, member.id)
-    goal = Goal(target_epoch, target, group.owners)
-    return _reconcile(turn, command, group, member, goal)
-
-
-def _member(turn: Turn, request: wire.Request, group: ConsumerGroup) -> ConsumerMember:
-    """The member as it is, or as it begins."""
-    known = group.members.get(request.member_id)
+    check_is_not_full(turn, group, request.member_id)
     if request.instance_id is not None:
-        return _static_member(turn, request, group)
+        member = _static_member(turn, request, group)
+    else:
+        member = _dynamic_member(request, group)
+    metadata = updated_metadata(member.metadata, command)
+    after = advance(turn, group, member, metadata, request.topic_partitions)
+    times = turn.consumer_times(group.id)
+    turn.set_timer(CONSUMER_SESSION, group.id, member.id, times.session_timeout_ms)
+    turn.cancel_timer(REJOIN, group.id, member.id)
+    turn.cancel_timer(RESYNC, group.id, member.id)
+    if after.state is not MemberState.UNREVOKED_PARTITIONS:
+        turn.cancel_timer(REVOCATION, group.id, member.id)
+    elif (after.assigned, after.revoking) != (member.assigned, member.revoking):
+        turn.set_timer(REVOCATION, group.id, member.id, max(metadata.rebalance_timeout_ms, 0))
+    response = wire.Response(
+        member_id=member.id,
+        member_epoch=after.epoch,
+        heartbeat_interval_ms=times.heartbeat_interval_ms,
+    )
+    if request.member_epoch == 0 or _is_full(request) or after.assigned != member.assigned:
+        parts = [
+            wire.TopicPartitions(topic, list(indexes))
+            for topic, indexes in after.assigned.items()
+            if indexes
+        ]
+        response.assignment = wire.Assignment(parts)
+    return response
+
+
+def check_is_not_full(turn: Turn, group: ConsumerGroup, member_id: str) -> None:
+    size_max = turn.settings.consumer_size_max
+    if len(group.members) >= size_max and member_id not in group.members:
+        message = f"The consumer group has reached its maximum capacity of {size_max} members."
+        raise Refusal(ErrorCode.GROUP_MAX_SIZE_REACHED, message)
+
+
+def _dynamic_member(request: wire.Request, group: ConsumerGroup) -> ConsumerMember:
+    """The member as it is, or as it begins."""
     if request.member_epoch == 0:
-        if known is not None:
-            return known
-        if len(group.members) >= turn.settings.consumer_size_max:
-            message = f"The consumer group has reached its maximum capacity of {len(group.members)}"
-            raise Refusal(ErrorCode.GROUP_MAX_SIZE_REACHED, f"{message} members.")
-        return ConsumerMember(request.member_id, new_metadata())
-    _check_epoch(group.member(request.member_id), request)
-    return group.members[request.member_id]
+        known = group.members.get(request.member_id)
+        return known or ConsumerMember(request.member_id, new_metadata())
+    member = group.member(request.member_id)
+    _check_epoch(member, request)
+    return member
 
 
 def _static_member(turn: Turn, request: wire.Request, group: ConsumerGroup) -> ConsumerMember:
     """One instance is one member at a time; it may come back under another member id."""
-    known_id = group.static.get(request.instance_id or "")
-    known = group.members.get(known_id) if known_id is not None else None
+    assert request.instance_id is not None, "it is a static one"
     if request.member_epoch != 0:
-        if known is None:
-            message = f"Instance id {request.instance_id} is unknown."
-            raise Refusal(ErrorCode.UNKNOWN_MEMBER_ID, message)
-        if known.id != request.member_id:
-            raise Refusal(ErrorCode.FENCED_INSTANCE_ID, "The instance id is used by another.")
+        known = static_member(group, request.instance_id, request.member_id)
         _check_epoch(known, request)
         return known
-    if known is None:
-        return ConsumerMember(request.member_id, new_metadata())
+    known_id = group.static.get(request.instance_id)
+    if known_id is None:
+        return group.members.get(request.member_id) or ConsumerMember(
+            request.member_id, new_metadata()
+        )
+    known = group.members[known_id]
     if known.id == request.member_id:
         return known
-    if known.epoch != LEFT_FOR_A_WHILE:
-        message = f"Another member {known.id} with the instance id is still in the group."
+    if not known.is_classic and known.epoch != LEFT_FOR_A_WHILE:
+        message = (
+            f"Static member {request.member_id} with instance id {request.instance_id} cannot "
+            f"join the group because the instance id is owned by {known.id} member."
+        )
         raise Refusal(ErrorCode.UNRELEASED_INSTANCE_ID, message)
-    return _replace(turn, known, request.member_id, group)
+    return replace(turn, known, request.member_id, group)
 
 
-def _replace(
+def static_member(group: ConsumerGroup, instance_id: str, member_id: str) -> ConsumerMember:
+    """Who bears the instance id; Refusal if that is not the one who asks."""
+    known_id = group.static.get(instance_id)
+    if known_id is None:
+        raise Refusal(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
+    if known_id != member_id:
+        message = (
+            f"Static member {member_id} with instance id {instance_id} was fenced by "
+            f"member {known_id}."
+        )
+        raise Refusal(ErrorCode.FENCED_INSTANCE_ID, message)
+    return group.members[known_id]
+
+
+def replace(
     turn: Turn, known: ConsumerMember, member_id: str, group: ConsumerGroup
 ) -> ConsumerMember:
-    """Under its new id it takes over all that was kept for it."""
+    """Under its new id it takes over all that was kept for it, whichever protocol it spoke."""
     target = group.targets.get(known.id, {})
     remove_member(turn, group, known)
-    key = records.ConsumerGroupTargetAssignmentMemberKey(group.id, member_id)
-    turn.write(records.ConsumerGroupMemberMetadataKey(group.id, member_id), known.metadata)
-    turn.write(key, _target_record(target))
     back = copy(known)
-    back.id, back.epoch = member_id, known.previous_epoch
-    back.state = MemberState.STABLE
-    turn.write(
-        records.ConsumerGroupCurrentMemberAssignmentKey(group.id, member_id),
-        records.ConsumerGroupCurrentMemberAssignmentValue(
-            back.epoch, back.epoch, MemberState.STABLE, as_record(back.assigned)
-        ),
+    back.id, back.epoch, back.previous_epoch = member_id, 0, 0
+    turn.write(records.ConsumerGroupMemberMetadataKey(group.id, member_id), back.metadata)
+    key = records.ConsumerGroupTargetAssignmentMemberKey(group.id, member_id)
+    turn.write(key, target_record(target))
+    value = records.ConsumerGroupCurrentMemberAssignmentValue(
+        0, 0, back.state, as_record(back.assigned), as_record(back.revoking)
     )
+    turn.write(records.ConsumerGroupCurrentMemberAssignmentKey(group.id, member_id), value)
     return back
 
 
@@ -131,116 +154,85 @@ def _check_epoch(member: ConsumerMember, request: wire.Request) -> None:
         request.topic_partitions, member.assigned
     )
     if said > member.epoch or not is_last:
+        greater = "greater" if said > member.epoch else "smaller"
         raise Refusal(
             ErrorCode.FENCED_MEMBER_EPOCH,
-            f"The member epoch {said} is not the one known by the group coordinator "
-            f"({member.epoch}). The member must abandon all its partitions and rejoin.",
+            f"The consumer group member has a {greater} member epoch ({said}) than the one known "
+            f"by the group coordinator ({member.epoch}). The member must abandon all its "
+            "partitions and rejoin.",
         )
+
+
+def advance(
+    turn: Turn,
+    group: ConsumerGroup,
+    member: ConsumerMember,
+    metadata: Metadata,
+    reported: Reported,
+) -> ConsumerMember:
+    """Write what its new metadata changes for the group and for itself; the member after that."""
+    if metadata is member.metadata and _is_settled(group, member):
+        return member
+    is_new = member.id not in group.members and _replaced(group, member.id, metadata) is None
+    if is_new or metadata != member.metadata:
+        turn.write(records.ConsumerGroupMemberMetadataKey(group.id, member.id), metadata)
+    is_changed = _reads_differently(member.metadata, metadata)
+    goal = _goal(turn, group, member, metadata, is_changed)
+    is_stable = member.state is MemberState.STABLE and member.epoch == goal.epoch
+    after = copy(member)
+    after.metadata = metadata
+    if is_stable and not is_changed:
+        return after
+    value = reconciled(member, goal, reported)
+    if value is not None:
+        turn.write(records.ConsumerGroupCurrentMemberAssignmentKey(group.id, member.id), value)
+        after.epoch, after.state = value.member_epoch, MemberState(value.state)
+        after.assigned = owned_of(value.assigned_partitions, after.epoch)
+        after.revoking = owned_of(value.partitions_pending_revocation, after.epoch)
+    return after
+
+
+def _is_settled(group: ConsumerGroup, member: ConsumerMember) -> bool:
+    """Whether it has all that it shall have, as nearly all have when they say nothing new."""
+    return (
+        member.state is MemberState.STABLE
+        and member.epoch == group.target_epoch == group.epoch
+        and not group.is_metadata_old
+    )
+
+
+def _goal(
+    turn: Turn, group: ConsumerGroup, member: ConsumerMember, metadata: Metadata, is_changed: bool
+) -> Goal:
+    """What the member shall own; if need be the group's epoch and target are made anew first."""
+    replaced = _replaced(group, member.id, metadata)
+    epoch = group.epoch
+    expressions: Expressions = group.expressions
+    target, target_epoch = last_target(group, metadata, member.id), group.target_epoch
+    if is_changed or group.is_metadata_old or (epoch > target_epoch and may_assign(turn, group)):
+        metadata_of = {id_: m.metadata for id_, m in group.members.items() if id_ != replaced}
+        metadata_of[member.id] = metadata
+        if is_changed or group.is_metadata_old:
+            epoch, expressions = subscribe(turn, group, metadata_of, is_changed)
+        if epoch > target_epoch and may_assign(turn, group):
+            targets = assign(turn, group, metadata_of, expressions, epoch)
+            target, target_epoch = targets[member.id], epoch
+    facts = (turn.around.topics.named(name) for name in names_of(metadata, expressions))
+    topics = {one.id for one in facts if one is not None}
+    return Goal(target_epoch, target, group.owners, topics, is_changed, replaced)
+
+
+def _replaced(group: ConsumerGroup, member_id: str, metadata: Metadata) -> str | None:
+    """The id under which a static member was known before."""
+    known_id = group.static.get(metadata.instance_id or "")
+    return known_id if known_id != member_id else None
 
 
 def _reads_differently(before: Metadata, after: Metadata) -> bool:
     return (
         set(before.subscribed_topic_names) != set(after.subscribed_topic_names)
         or before.subscribed_topic_regex != after.subscribed_topic_regex
-        or before.server_assignor != after.server_assignor
     )
-
-
-def _subscribe(
-    turn: Turn, group: ConsumerGroup, metadata_of: dict[str, Metadata], is_changed: bool
-) -> int:
-    """The group's epoch, a new one if what it reads has changed."""
-    expressions = resolve_expressions(turn, group, metadata_of)
-    facts = _facts(turn, metadata_of, expressions)
-    hashed = group.hash_of(facts)
-    group.is_metadata_old = False
-    if not is_changed and hashed == group.metadata_hash:
-        return group.epoch
-    epoch = group.epoch + 1
-    value = records.ConsumerGroupMetadataValue(epoch, hashed)
-    turn.write(records.ConsumerGroupMetadataKey(group.id), value)
-    return epoch
-
-
-def _facts(
-    turn: Turn, metadata_of: dict[str, Metadata], expressions: dict[str, frozenset[str]]
-) -> dict[str, TopicFacts]:
-    names = {name for one in metadata_of.values() for name in _names(one, expressions)}
-    found = {name: turn.around.topics.named(name) for name in names}
-    return {name: one for name, one in found.items() if one is not None}
-
-
-def _names(metadata: Metadata, expressions: dict[str, frozenset[str]]) -> set[str]:
-    by_expression = expressions.get(metadata.subscribed_topic_regex or "", frozenset())
-    return set(metadata.subscribed_topic_names) | by_expression
-
-
-def _assign(
-    turn: Turn, group: ConsumerGroup, metadata_of: dict[str, Metadata], epoch: int
-) -> dict[str, Target]:
-    """A new target for everyone; what changed of it is written, the epoch last."""
-    expressions = resolve_expressions(turn, group, metadata_of, is_written=True)
-    facts = _facts(turn, metadata_of, expressions)
-    specs = {}
-    for id_, metadata in metadata_of.items():
-        topics = {facts[name].id for name in _names(metadata, expressions) if name in facts}
-        last = group.targets.get(id_) or _kept_target(group, metadata, id_)
-        held = frozenset((topic, index) for topic, indexes in last.items() for index in indexes)
-        specs[id_] = MemberSpec(metadata.instance_id, frozenset(topics), held)
-    sizes = {one.id: one.partitions for one in facts.values()}
-    assignor = ASSIGNORS[_preferred(turn, metadata_of)]
-    targets = {id_: _as_target(given) for id_, given in assignor(specs, sizes).items()}
-    for id_, target in targets.items():
-        if group.targets.get(id_) != target:
-            key = records.ConsumerGroupTargetAssignmentMemberKey(group.id, id_)
-            turn.write(key, _target_record(target))
-    value = records.ConsumerGroupTargetAssignmentMetadataValue(epoch, turn.wall)
-    turn.write(records.ConsumerGroupTargetAssignmentMetadataKey(group.id), value)
-    return targets
-
-
-def _kept_target(group: ConsumerGroup, metadata: Metadata, member_id: str) -> Target:
-    """What a static member that is back had under its old id."""
-    old_id = group.static.get(metadata.instance_id or "", member_id)
-    return group.targets.get(old_id, {})
-
-
-def _preferred(turn: Turn, metadata_of: dict[str, Metadata]) -> str:
-    """The assignor that most members ask for, or the first that is configured."""
-    votes: dict[str, int] = {}
-    for one in metadata_of.values():
-        if one.server_assignor is not None:
-            votes[one.server_assignor] = votes.get(one.server_assignor, 0) + 1
-    return max(votes, key=lambda name: votes[name], default=turn.settings.consumer_assignors[0])
-
-
-def _reconcile(
-    turn: Turn, command: GroupCommand, group: ConsumerGroup, member: ConsumerMember, goal: Goal
-) -> wire.Response:
-    request: wire.Request = command.request
-    value = reconciled(member, goal, request.topic_partitions)
-    epoch, state, assigned = member.epoch, member.state, as_record(member.assigned)
-    if value is not None:
-        key = records.ConsumerGroupCurrentMemberAssignmentKey(group.id, member.id)
-        turn.write(key, value)
-        epoch, state = value.member_epoch, MemberState(value.state)
-        assigned = value.assigned_partitions
-    turn.set_timer(CONSUMER_SESSION, group.id, member.id, turn.settings.consumer_session_timeout_ms)
-    if state is MemberState.UNREVOKED_PARTITIONS:
-        if value is not None:
-            timeout_ms = max(member.metadata.rebalance_timeout_ms, 0)
-            turn.set_timer(REVOCATION, group.id, member.id, timeout_ms)
-    else:
-        turn.cancel_timer(REVOCATION, group.id, member.id)
-    response = wire.Response(
-        member_id=member.id,
-        member_epoch=epoch,
-        heartbeat_interval_ms=turn.settings.consumer_heartbeat_interval_ms,
-    )
-    if request.member_epoch == 0 or _is_full(request) or value is not None:
-        parts = [wire.TopicPartitions(one.topic_id, one.partitions) for one in assigned]
-        response.assignment = wire.Assignment(parts)
-    return response
 
 
 def _is_full(request: wire.Request) -> bool:
@@ -254,44 +246,41 @@ def _is_full(request: wire.Request) -> bool:
     )
 
 
-def _leave(turn: Turn, request: wire.Request, group: ConsumerGroup) -> wire.Response:
-    member = group.member(request.member_id) if request.instance_id is None else None
-    if member is None:
-        known_id = group.static.get(request.instance_id or "")
-        if known_id is None:
-            message = f"Instance id {request.instance_id} is unknown."
-            raise Refusal(ErrorCode.UNKNOWN_MEMBER_ID, message)
-        if known_id != request.member_id:
-            raise Refusal(ErrorCode.FENCED_INSTANCE_ID, "The instance id is used by another.")
-        member = group.members[known_id]
-    if request.member_epoch == LEFT_FOR_A_WHILE:
-        value = records.ConsumerGroupCurrentMemberAssignmentValue(
-            LEFT_FOR_A_WHILE, member.epoch, MemberState.STABLE, as_record(member.assigned)
-        )
-        turn.write(records.ConsumerGroupCurrentMemberAssignmentKey(group.id, member.id), value)
-        turn.cancel_timer(REVOCATION, group.id, member.id)
-        turn.set_timer(
-            CONSUMER_SESSION, group.id, member.id, turn.settings.consumer_session_timeout_ms
-        )
-    else:
-        fence(turn, group, member)
-    return wire.Response(member_id=request.member_id, member_epoch=request.member_epoch)
+def who_leaves(request: wire.Request, group: ConsumerGroup) -> ConsumerMember:
+    assert request.member_epoch in (LEFT, LEFT_FOR_A_WHILE), "it leaves"
+    if request.instance_id is None:
+        return group.member(request.member_id)
+    return static_member(group, request.instance_id, request.member_id)
 
 
-def fence(turn: Turn, group: ConsumerGroup, member: ConsumerMember) -> None:
-    """The member is out; the others get what was its own, at their next heartbeats."""
-    remove_member(turn, group, member)
-    left = {id_: one.metadata for id_, one in group.members.items() if id_ != member.id}
-    for expression in set(group.expressions) - still_used(left):
+def leave_for_a_while(turn: Turn, group: ConsumerGroup, member: ConsumerMember) -> None:
+    """A static member that says so is expected back within its session."""
+    kept = {topic: dict.fromkeys(indexes, 0) for topic, indexes in member.assigned.items()}
+    value = records.ConsumerGroupCurrentMemberAssignmentValue(
+        LEFT_FOR_A_WHILE, member.previous_epoch, member.state, as_record(kept)
+    )
+    turn.write(records.ConsumerGroupCurrentMemberAssignmentKey(group.id, member.id), value)
+    turn.cancel_timer(REVOCATION, group.id, member.id)
+    session_ms = turn.consumer_times(group.id).session_timeout_ms
+    turn.set_timer(CONSUMER_SESSION, group.id, member.id, session_ms)
+
+
+def remove(turn: Turn, group: ConsumerGroup, members: list[ConsumerMember]) -> None:
+    """These are out; the others get what was their own, at their next heartbeats."""
+    gone = {member.id for member in members}
+    for member in members:
+        remove_member(turn, group, member)
+    left = {id_: one.metadata for id_, one in group.members.items() if id_ not in gone}
+    used = still_used(left)
+    for expression in sorted(set(group.expressions) - used):
         turn.write(records.ConsumerGroupRegularExpressionKey(group.id, expression), None)
-    hashed = group.hash_of(_facts(turn, left, group.expressions))
+    hashed = metadata_hash(facts_of(turn, left, group.expressions).values())
     value = records.ConsumerGroupMetadataValue(group.epoch + 1, hashed)
     turn.write(records.ConsumerGroupMetadataKey(group.id), value)
 
 
 def remove_member(turn: Turn, group: ConsumerGroup, member: ConsumerMember) -> None:
-    turn.cancel_timer(CONSUMER_SESSION, group.id, member.id)
-    turn.cancel_timer(REVOCATION, group.id, member.id)
+    cancel_timers(turn, group, member.id)
     keys = (
         records.ConsumerGroupCurrentMemberAssignmentKey,
         records.ConsumerGroupTargetAssignmentMemberKey,
@@ -301,14 +290,6 @@ def remove_member(turn: Turn, group: ConsumerGroup, member: ConsumerMember) -> N
         turn.write(key(group.id, member.id), None)
 
 
-def _as_target(given: Partitions) -> Target:
-    by_topic: dict[Uuid, set[int]] = {}
-    for topic, index in given:
-        by_topic.setdefault(topic, set()).add(index)
-    return {topic: frozenset(indexes) for topic, indexes in sorted(by_topic.items())}
-
-
-def _target_record(target: Target) -> records.ConsumerGroupTargetAssignmentMemberValue:
-    return records.ConsumerGroupTargetAssignmentMemberValue(
-        [records.TargetTopicPartition(topic, sorted(ids)) for topic, ids in target.items()]
-    )
+def cancel_timers(turn: Turn, group: ConsumerGroup, member_id: str) -> None:
+    for kind in (CONSUMER_SESSION, REVOCATION, REJOIN, RESYNC):
+        turn.cancel_timer(kind, group.id, member_id)

@@ -4,7 +4,7 @@ A member first gives up what it shall not own any more, and stays in its epoch u
 it moves to the target's epoch and is given what is free. What others still own it gets later.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from ottla.groups.consumer_group import ConsumerMember, MemberState, Owned, Target
@@ -19,43 +19,66 @@ class Goal(NamedTuple):
     epoch: int
     target: Target
     owners: Mapping[tuple[Uuid, int], str]
+    topics: Collection[Uuid]  # What the member reads; the target may be older than that.
+    is_subscription_new: bool = False
+    replaced: str | None = None  # Whose place the member takes, with all that it owned.
 
 
 def reconciled(
     member: ConsumerMember, goal: Goal, reported: Reported
 ) -> records.ConsumerGroupCurrentMemberAssignmentValue | None:
     """The member's next assignment, or None if it stays as it is."""
-    if member.state is MemberState.STABLE and member.epoch == goal.epoch:
-        return None
-    if member.state is MemberState.UNREVOKED_PARTITIONS:
-        if _still_owns(reported, member.revoking):
-            return None
-        return _next(member, member.epoch + 1, goal, reported)
-    return _next(member, member.epoch, goal, reported)
+    is_bound = (
+        member.epoch == goal.epoch
+        if member.state is MemberState.STABLE
+        else member.state is MemberState.UNREVOKED_PARTITIONS
+        and _still_owns(reported, member.revoking)
+    )
+    if not is_bound:
+        return _next(member, goal, reported)
+    return _trimmed(member, goal, reported) if goal.is_subscription_new else None
 
 
 def _next(
-    member: ConsumerMember, epoch: int, goal: Goal, reported: Reported
+    member: ConsumerMember, goal: Goal, reported: Reported
 ) -> records.ConsumerGroupCurrentMemberAssignmentValue | None:
+    target = {topic: ids for topic, ids in goal.target.items() if topic in goal.topics}
     assigned: Owned = {}
     revoking: Owned = {}
     for topic, owned in member.assigned.items():
-        wanted = goal.target.get(topic, frozenset())
+        wanted = target.get(topic, frozenset())
         for index, since in owned.items():
             place = assigned if index in wanted else revoking
             place.setdefault(topic, {})[index] = since
     if revoking and _still_owns(reported, revoking):
         state = MemberState.UNREVOKED_PARTITIONS
-        return _changed(member, epoch, state, assigned, revoking)
+        return _changed(member, member.epoch, state, assigned, revoking)
     is_waiting = False
-    for topic, wanted in goal.target.items():
+    for topic, wanted in target.items():
         for index in sorted(wanted - set(member.assigned.get(topic, ()))):
-            if goal.owners.get((topic, index), member.id) != member.id:
+            if goal.owners.get((topic, index), member.id) not in (member.id, goal.replaced):
                 is_waiting = True
             else:
                 assigned.setdefault(topic, {})[index] = goal.epoch
     state = MemberState.UNRELEASED_PARTITIONS if is_waiting else MemberState.STABLE
     return _changed(member, goal.epoch, state, assigned, {})
+
+
+def _trimmed(
+    member: ConsumerMember, goal: Goal, reported: Reported
+) -> records.ConsumerGroupCurrentMemberAssignmentValue | None:
+    """There is no new target yet, but what it does not read any more it gives up at once."""
+    gone = [topic for topic in member.assigned if topic not in goal.topics]
+    if not gone:
+        return None
+    assigned = {topic: owned for topic, owned in member.assigned.items() if topic not in gone}
+    revoking = dict(member.revoking)
+    for topic in gone:
+        revoking[topic] = revoking.get(topic, {}) | member.assigned[topic]
+    if _still_owns(reported, revoking):
+        state = MemberState.UNREVOKED_PARTITIONS
+        return _changed(member, member.epoch, state, assigned, revoking)
+    return _changed(member, member.epoch, member.state, assigned, member.revoking)
 
 
 def _still_owns(reported: Reported, revoking: Owned) -> bool:
@@ -72,9 +95,8 @@ def _changed(
     now = (member.epoch, member.state, member.assigned, member.revoking)
     if now == (epoch, state, assigned, revoking):
         return None
-    previous = member.epoch if epoch != member.epoch else member.previous_epoch
     return records.ConsumerGroupCurrentMemberAssignmentValue(
-        epoch, previous, state, as_record(assigned), as_record(revoking)
+        epoch, member.epoch, state, as_record(assigned), as_record(revoking)
     )
 
 

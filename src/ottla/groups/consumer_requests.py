@@ -2,25 +2,19 @@
 
 from collections.abc import Sequence
 from copy import copy
-from typing import Final
 
-from ottla.groups.assignors.assignment import Assignor
-from ottla.groups.assignors.range import assign_ranges
-from ottla.groups.assignors.uniform import assign_uniformly
 from ottla.groups.consumer_group import LEFT, LEFT_FOR_A_WHILE
 from ottla.groups.turn import GroupCommand
 from ottla.model.errors import ErrorCode, Refusal
 from ottla.protocol.consumer_group_records import ConsumerGroupMemberMetadataValue
 from ottla.protocol.messages import consumer_group_heartbeat as wire
 
-ASSIGNORS: Final[dict[str, Assignor]] = {"uniform": assign_uniformly, "range": assign_ranges}
-
 
 def check_request(request: wire.Request, assignors: Sequence[str]) -> None:
-    _demand(bool(request.group_id), "GroupId can't be empty.")
-    _demand(request.instance_id != "", "InstanceId can't be empty.")
-    _demand(request.rack_id != "", "RackId can't be empty.")
-    _demand(bool(request.member_id), "MemberId can't be empty.")
+    _demand(_is_said(request.group_id), "GroupId can't be empty.")
+    _demand(_is_said(request.instance_id), "InstanceId can't be empty.")
+    _demand(_is_said(request.rack_id), "RackId can't be empty.")
+    _demand(_is_said(request.member_id), "MemberId can't be empty.")
     if request.member_epoch == 0:
         _demand(
             request.rebalance_timeout_ms != -1,
@@ -48,6 +42,11 @@ def check_request(request: wire.Request, assignors: Sequence[str]) -> None:
         )
 
 
+def _is_said(text: str | None) -> bool:
+    """Blanks say nothing."""
+    return text is None or bool(text.strip())
+
+
 def _demand(condition: bool, sentence: str) -> None:
     if not condition:
         raise Refusal(ErrorCode.INVALID_REQUEST, sentence)
@@ -63,8 +62,15 @@ def new_metadata() -> ConsumerGroupMemberMetadataValue:
 def updated_metadata(
     before: ConsumerGroupMemberMetadataValue, command: GroupCommand
 ) -> ConsumerGroupMemberMetadataValue:
-    """What is not said stays as it was."""
+    """What is not said stays as it was; the very same, if nothing new is said."""
     request: wire.Request = command.request
+    if _is_plain(request) and (
+        before.client_id == command.client_id
+        and before.client_host == command.client_host
+        and before.instance_id == request.instance_id
+        and before.classic_member_metadata is None
+    ):
+        return before
     after = copy(before)
     after.client_id, after.client_host = command.client_id, command.client_host
     after.classic_member_metadata = None
@@ -81,3 +87,14 @@ def updated_metadata(
     if request.subscribed_topic_regex is not None:
         after.subscribed_topic_regex = request.subscribed_topic_regex
     return after
+
+
+def _is_plain(request: wire.Request) -> bool:
+    """Whether it only says that the member is there, as nearly all do."""
+    return (
+        request.subscribed_topic_names is None
+        and request.subscribed_topic_regex is None
+        and request.rebalance_timeout_ms == -1
+        and request.server_assignor is None
+        and request.rack_id is None
+    )

@@ -20,28 +20,29 @@ def still_used(metadata_of: Mapping[str, Metadata]) -> set[str]:
 
 
 def resolve_expressions(
-    turn: Turn,
-    group: ConsumerGroup,
-    metadata_of: Mapping[str, Metadata],
-    *,
-    is_written: bool = False,
+    turn: Turn, group: ConsumerGroup, metadata_of: Mapping[str, Metadata]
 ) -> dict[str, frozenset[str]]:
     """The topics of every expression that is in use, as they are now.
 
-    Unless it is written already, what changed is; a bad expression refuses the whole request.
+    What changed is written; a bad expression refuses the whole request.
     """
     resolved = {}
     for expression in sorted(still_used(metadata_of)):
         try:
             matches = turn.around.compile_expression(expression)
         except BadExpression as error:
+            if expression in group.expressions:  # Another coordinator took it; keep what it found.
+                resolved[expression] = group.expressions[expression]
+                continue
             raise Refusal(
                 ErrorCode.INVALID_REGULAR_EXPRESSION,
                 f"SubscribedTopicRegex `{expression}` is not a valid regular expression: {error}.",
             ) from error
         topics = frozenset(name for name in turn.around.topics.names() if matches(name))
         resolved[expression] = topics
-        if not is_written and group.expressions.get(expression) != topics:
+        if group.expressions.get(expression) != topics:
             key = ConsumerGroupRegularExpressionKey(group.id, expression)
             turn.write(key, ConsumerGroupRegularExpressionValue(sorted(topics), 0, turn.wall))
+    for expression in sorted(set(group.expressions) - set(resolved)):
+        turn.write(ConsumerGroupRegularExpressionKey(group.id, expression), None)
     return resolved

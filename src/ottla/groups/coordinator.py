@@ -6,11 +6,11 @@ in place of a response is what the handler turns into one.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from ottla.groups import administration, classic_membership, consumer_membership, offsets
-from ottla.groups.classic_group import ClassicGroup
-from ottla.groups.classic_joining import check_join, join
+from ottla.groups import administration, classic_requests, consumer_membership, offset_requests
+from ottla.groups.classic_group import ClassicGroup, ClassicState
 from ottla.groups.classic_rebalance import (
     INITIAL,
     JOIN,
@@ -23,24 +23,19 @@ from ottla.groups.classic_rebalance import (
     session_is_over,
     sync_is_late,
 )
-from ottla.groups.consumer_group import ConsumerGroup
-from ottla.groups.consumer_groups import ConsumerGroups
-from ottla.groups.consumer_membership import CONSUMER_SESSION, REVOCATION
+from ottla.groups.consumer_group import LEFT_FOR_A_WHILE, ConsumerGroup
+from ottla.groups.consumer_membership import CONSUMER_SESSION, REJOIN, RESYNC, REVOCATION
 from ottla.groups.consumer_requests import check_request
-from ottla.groups.offsets import Committed
-from ottla.groups.settings import GroupSettings
+from ottla.groups.group_table import GroupTable
+from ottla.groups.migration import CONVERTED, fence, let_go, upgrade
+from ottla.groups.settings import ConsumerTimes, GroupSettings
 from ottla.groups.timers import TimerKey, Timers
 from ottla.groups.topics import CompileExpression, NoTopics, Topics, no_expressions
 from ottla.groups.turn import Around, GroupCommand, Turn
 from ottla.model.errors import ErrorCode, Refusal
 from ottla.model.machine import Decision, Ticket
-from ottla.model.types import Monotonic, Offset, TopicPartition, WallTime
-from ottla.protocol.group_records import (
-    GroupMetadataKey,
-    GroupRecord,
-    LegacyOffsetCommitKey,
-    OffsetCommitKey,
-)
+from ottla.model.types import Monotonic, Offset, WallTime
+from ottla.protocol.group_records import GroupMetadataKey, GroupRecord
 from ottla.protocol.messages import (
     consumer_group_heartbeat,
     delete_groups,
@@ -54,10 +49,7 @@ from ottla.protocol.messages import (
     sync_group,
 )
 
-# ruff: noqa: ANN401  Replies are of many classes.
-
-MEMBERS_SINCE = 3  # In LeaveGroup: several members at once.
-GROUP_NOT_FOUND_SINCE = 9  # In OffsetCommit.
+CONSUMER_KINDS = (CONSUMER_SESSION, REVOCATION, REJOIN, RESYNC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,22 +96,30 @@ class GroupCoordinator:
         new_id: Callable[[], str],
         topics: Topics | None = None,
         compile_expression: CompileExpression = no_expressions,
+        consumer_times: Callable[[str], ConsumerTimes] = lambda _: ConsumerTimes(),
     ) -> None:
-        self.groups: dict[str, ClassicGroup] = {}
-        self.offsets: dict[str, Committed] = {}
+        self._table = table = GroupTable()
+        self.groups, self.offsets, self.consumers = table.classic, table.offsets, table.consumers
         self._timers = Timers()
-        self.consumers = ConsumerGroups()
         self._around = Around(
-            settings, self._timers, wall, new_id, topics or NoTopics(), compile_expression
+            settings,
+            self._timers,
+            wall,
+            new_id,
+            topics or NoTopics(),
+            compile_expression,
+            consumer_times,
         )
         self._commands: dict[type, Callable[[Turn, Ticket, GroupCommand], None]] = {
-            join_group.Request: self._join,
-            sync_group.Request: self._sync,
-            heartbeat.Request: self._heartbeat,
-            leave_group.Request: self._leave,
-            offset_commit.Request: self._commit,
-            offset_fetch.OffsetFetchRequestGroup: self._fetch,
-            offset_delete.Request: self._delete_offsets,
+            join_group.Request: partial(classic_requests.answer_join, table),
+            sync_group.Request: partial(classic_requests.answer_sync, table),
+            heartbeat.Request: partial(classic_requests.answer_heartbeat, table),
+            leave_group.Request: partial(classic_requests.answer_leave, table),
+            offset_commit.Request: partial(offset_requests.answer_commit, table),
+            offset_fetch.OffsetFetchRequestGroup: partial(offset_requests.answer_fetch, table),
+            offset_delete.Request: partial(offset_requests.answer_delete, table),
+            ExpireOffsets: partial(offset_requests.expire, table),
+            TopicsDeleted: partial(offset_requests.forget_topics, table),
             list_groups.Request: self._list,
             DescribeGroup: self._describe,
             DeleteGroup: self._delete,
@@ -127,8 +127,6 @@ class GroupCoordinator:
             DescribeConsumerGroup: self._describe_consumers,
             Loaded: self._loaded,
             TopicsChanged: self._topics_changed,
-            ExpireOffsets: self._expire,
-            TopicsDeleted: self._topics_deleted,
         }
 
     def decide(
@@ -144,11 +142,11 @@ class GroupCoordinator:
 
     def tick(self, now: Monotonic) -> Decision[GroupRecord, Any]:
         turn = Turn(self._around, now)
-        for key in list(self._timers.due(now)):
+        due = list(self._timers.due(now))
+        self.consumers.time_came(turn, (key for key in due if key.kind in CONSUMER_KINDS))
+        for key in due:
             group = self.groups.get(key.group_id)
-            if key.kind in (CONSUMER_SESSION, REVOCATION):
-                self.consumers.time_came(turn, key)
-            elif group is not None:
+            if group is not None and key.kind not in CONSUMER_KINDS:
                 self._time_came(turn, group, key)
         return turn.decision
 
@@ -156,153 +154,31 @@ class GroupCoordinator:
         return self._timers.next_deadline()
 
     def apply(self, offset: Offset, record: GroupRecord) -> None:  # noqa: ARG002
-        key, value = record
-        match key:
-            case OffsetCommitKey() | LegacyOffsetCommitKey():
-                self._apply_offset(key.group, TopicPartition(key.topic, key.partition), value)
-            case GroupMetadataKey():
-                if value is None:
-                    self.groups.pop(key.group, None)
-                else:
-                    self._classic(key.group).restore(value)
-            case _:
-                self.consumers.apply(key, value)
-                if key.group_id in self.consumers.by_id:
-                    self.groups.pop(key.group_id, None)  # Its offsets came first.
-                elif key.group_id in self.offsets:
-                    self._classic(key.group_id)
+        self._table.apply(record)
 
     def _loaded(self, turn: Turn, ticket: Ticket, _: GroupCommand) -> None:
         for group in self.groups.values():
             for member in group.members.values():
                 expect_heartbeat(turn, group, member)
-            if len(group.members) > turn.settings.size_max:
-                prepare(turn, group)  # The limit was lowered: not all may join again.
+            # The limit was lowered, so that not all may join again; or it was lost while it became
+            # a classic group.
+            if group.is_converted or len(group.members) > turn.settings.size_max:
+                prepare(turn, group)
         self.consumers.loaded(turn)
         turn.reply(ticket, None)
 
     def _time_came(self, turn: Turn, group: ClassicGroup, key: TimerKey) -> None:
         if key.kind == SESSION:
             session_is_over(turn, group, key.member_id)
-            self._drop_if_void(group)
+            self._table.drop_if_void(group)
         elif key.kind == INITIAL:
             initial_delay_over(turn, group)
         elif key.kind == JOIN:
             complete(turn, group)
         elif key.kind == SYNC:
             sync_is_late(turn, group)
-
-    def _apply_offset(self, group_id: str, partition: TopicPartition, value: Any) -> None:
-        if value is not None:
-            if group_id not in self.consumers.by_id:
-                self._classic(group_id)
-            self.offsets.setdefault(group_id, {})[partition] = value
-            return
-        committed = self.offsets.get(group_id)
-        if committed is not None:
-            committed.pop(partition, None)
-            if not committed:
-                del self.offsets[group_id]
-                if group_id in self.groups:
-                    self._drop_if_void(self.groups[group_id])
-
-    def _classic(self, group_id: str) -> ClassicGroup:
-        group = self.groups.get(group_id)
-        if group is None:
-            group = self.groups[group_id] = ClassicGroup(group_id)
-        return group
-
-    def _drop_if_void(self, group: ClassicGroup) -> None:
-        """A group that is nowhere but in memory, and that nobody is in, need not be there."""
-        is_used = group.members or group.pending or group.id in self.offsets
-        if not is_used and not group.is_recorded and group.is_empty:
-            self.groups.pop(group.id, None)
-
-    def _group(self, group_id: str, code: ErrorCode) -> ClassicGroup:
-        group = self.groups.get(group_id)
-        if group is None:
-            raise Refusal(code)
-        return group
-
-    def _join(self, turn: Turn, ticket: Ticket, command: GroupCommand) -> None:
-        request: join_group.Request = command.request
-        check_join(turn, request)
-        if request.group_id in self.consumers.by_id:
-            self._give_way(turn, request.group_id)
-        if request.group_id not in self.groups and request.member_id:
-            raise Refusal(ErrorCode.UNKNOWN_MEMBER_ID)
-        group = self._classic(request.group_id)
-        try:
-            join(turn, ticket, command, group)
-        finally:
-            self._drop_if_void(group)
-
-    def _sync(self, turn: Turn, ticket: Ticket, command: GroupCommand) -> None:
-        group = self._group(command.request.group_id, ErrorCode.UNKNOWN_MEMBER_ID)
-        classic_membership.sync(turn, ticket, command.request, group)
-
-    def _heartbeat(self, turn: Turn, ticket: Ticket, command: GroupCommand) -> None:
-        group = self._group(command.request.group_id, ErrorCode.UNKNOWN_MEMBER_ID)
-        code = classic_membership.heartbeat(turn, command.request, group)
-        turn.reply(ticket, heartbeat.Response(error_code=code))
-
-    def _leave(self, turn: Turn, ticket: Ticket, command: GroupCommand) -> None:
-        request: leave_group.Request = command.request
-        members = request.members
-        if command.version < MEMBERS_SINCE:
-            members = [leave_group.MemberIdentity(request.member_id)]
-        group = self.groups.get(request.group_id)
-        if group is None:
-            unknown = ErrorCode.UNKNOWN_MEMBER_ID
-            results = [
-                leave_group.MemberResponse(one.member_id, one.group_instance_id, unknown)
-                for one in members
-            ]
-        else:
-            results = classic_membership.leave(turn, members, group)
-            self._drop_if_void(group)
-        if command.version < MEMBERS_SINCE:
-            turn.reply(ticket, leave_group.Response(error_code=results[0].error_code))
-        else:
-            turn.reply(ticket, leave_group.Response(members=results))
-
-    def _commit(self, turn: Turn, ticket: Ticket, command: GroupCommand) -> None:
-        request: offset_commit.Request = command.request
-        group = self.groups.get(request.group_id)
-        if request.group_id in self.consumers.by_id:
-            self.consumers.check_commit(request, command.version)
-        elif group is not None:
-            offsets.check_classic_commit(group, request)
-            member = group.members.get(request.member_id)
-            if member is not None:
-                expect_heartbeat(turn, group, member)
-        elif request.generation_id_or_member_epoch >= 0:
-            is_new = command.version >= GROUP_NOT_FOUND_SINCE
-            raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND if is_new else ErrorCode.ILLEGAL_GENERATION)
-        turn.reply(ticket, offsets.commit(turn, request))
-
-    def _fetch(self, turn: Turn, ticket: Ticket, command: GroupCommand) -> None:
-        self.consumers.check_fetch(command.request)
-        committed = self.offsets.get(command.request.group_id, {})
-        turn.reply(ticket, offsets.fetch(command.request, committed))
-
-    def _delete_offsets(self, turn: Turn, ticket: Ticket, command: GroupCommand) -> None:
-        request: offset_delete.Request = command.request
-        committed = self.offsets.get(request.group_id, {})
-        consumers = self.consumers.by_id.get(request.group_id)
-        if consumers is not None:
-            reads = consumers.subscribed_topics().__contains__
-            turn.reply(ticket, offsets.delete(turn, request, committed, reads))
-            return
-        group = self._group(request.group_id, ErrorCode.GROUP_ID_NOT_FOUND)
-        if not group.is_empty and not group.is_consumers:
-            raise Refusal(ErrorCode.NON_EMPTY_GROUP)
-        subscribed = group.subscribed_topics()
-
-        def is_subscribed(topic: str) -> bool:
-            return topic in subscribed if subscribed is not None else group.is_consumers
-
-        turn.reply(ticket, offsets.delete(turn, request, committed, is_subscribed))
+        elif key.kind == CONVERTED and group.state is ClassicState.STABLE:
+            prepare(turn, group)
 
     def _describe(self, turn: Turn, ticket: Ticket, command: GroupCommand) -> None:
         group = self.groups.get(command.request.group_id)
@@ -320,51 +196,60 @@ class GroupCoordinator:
 
     def _delete(self, turn: Turn, ticket: Ticket, command: GroupCommand) -> None:
         group_id = command.request.group_id
+        committed = self.offsets.get(group_id, {})
         if group_id in self.consumers.by_id:
-            self.consumers.delete(turn, group_id, self.offsets.get(group_id, {}))
-            turn.reply(ticket, delete_groups.DeletableGroupResult(group_id))
-            return
-        group = self._group(group_id, ErrorCode.GROUP_ID_NOT_FOUND)
-        administration.delete_classic(turn, group, self.offsets.get(group_id, {}))
+            self.consumers.delete(turn, group_id, committed)
+        else:
+            group = self._table.group(group_id, ErrorCode.GROUP_ID_NOT_FOUND)
+            administration.delete_classic(turn, group, committed)
         turn.reply(ticket, delete_groups.DeletableGroupResult(group_id))
-
-    def _expire(self, turn: Turn, ticket: Ticket, _: GroupCommand) -> None:
-        now, retention_ms = turn.wall, turn.settings.offsets_retention_ms
-        for group in self.groups.values():
-            committed = self.offsets.get(group.id, {})
-            gone = list(offsets.expired(group, committed, now, retention_ms))
-            for partition in gone:
-                offsets.forget(turn, group.id, partition.topic, partition.partition)
-            if group.is_empty and len(gone) == len(committed) and group.is_recorded:
-                turn.write(GroupMetadataKey(group.id), None)
-        for group_id in self.consumers.by_id:
-            self.consumers.expire(turn, group_id, self.offsets.get(group_id, {}))
-        turn.reply(ticket, None)
 
     def _consumer_heartbeat(self, turn: Turn, ticket: Ticket, command: GroupCommand) -> None:
         request: consumer_group_heartbeat.Request = command.request
-        is_joining = request.member_epoch == 0
-        if is_joining and not request.member_id and command.version == 0:
+        if request.member_epoch == 0 and not request.member_id and command.version == 0:
             request.member_id = turn.around.new_id()  # Since version 1 members choose their ids.
         check_request(request, turn.settings.consumer_assignors)
+        if request.member_epoch < 0:
+            turn.reply(ticket, self._consumer_leaves(turn, request))
+            return
         group = self.consumers.by_id.get(request.group_id)
+        classic = None
         if group is None:
             classic = self.groups.get(request.group_id)
-            is_free = classic is None or (classic.is_empty and not classic.pending)
-            if not is_joining or not is_free:
-                kind = "found" if classic is None else "a consumer group"
-                message = f"Group {request.group_id} is not {kind}."
-                raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, message)
-            if classic is not None and classic.is_recorded:
-                turn.write(GroupMetadataKey(request.group_id), None)
-            group = ConsumerGroup(request.group_id)
+            group = self._new_consumer_group(turn, request, classic)
         turn.reply(ticket, consumer_membership.heartbeat(turn, command, group))
+        if classic is not None:
+            let_go(turn, classic)
 
-    def _give_way(self, turn: Turn, group_id: str) -> None:
-        """A classic member wants to join what is a consumer group: only if nobody is in it."""
-        if not self.consumers.by_id[group_id].is_empty:
-            raise Refusal(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
-        self.consumers.write_end(turn, group_id)
+    def _new_consumer_group(
+        self, turn: Turn, request: consumer_group_heartbeat.Request, classic: ClassicGroup | None
+    ) -> ConsumerGroup:
+        if request.member_epoch != 0:
+            raise self._not_found(request.group_id)
+        if classic is not None and not classic.is_empty:
+            return upgrade(turn, classic, request.instance_id)
+        if classic is not None and classic.is_recorded:
+            turn.write(GroupMetadataKey(request.group_id), None)
+        return ConsumerGroup(request.group_id)
+
+    def _consumer_leaves(
+        self, turn: Turn, request: consumer_group_heartbeat.Request
+    ) -> consumer_group_heartbeat.Response:
+        group = self.consumers.by_id.get(request.group_id)
+        if group is None:
+            raise self._not_found(request.group_id)
+        member = consumer_membership.who_leaves(request, group)
+        if request.member_epoch == LEFT_FOR_A_WHILE:
+            consumer_membership.leave_for_a_while(turn, group, member)
+        else:
+            fence(turn, group, [member])
+        return consumer_group_heartbeat.Response(
+            member_id=request.member_id, member_epoch=request.member_epoch
+        )
+
+    def _not_found(self, group_id: str) -> Refusal:
+        what = "is not a consumer group" if group_id in self.groups else "not found"
+        return Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {what}.")
 
     def _describe_consumers(self, turn: Turn, ticket: Ticket, command: GroupCommand) -> None:
         assignor = turn.settings.consumer_assignors[0]
@@ -372,12 +257,4 @@ class GroupCoordinator:
 
     def _topics_changed(self, turn: Turn, ticket: Ticket, _: GroupCommand) -> None:
         self.consumers.topics_changed()
-        turn.reply(ticket, None)
-
-    def _topics_deleted(self, turn: Turn, ticket: Ticket, command: GroupCommand) -> None:
-        topics = command.request.topics
-        for group_id, committed in self.offsets.items():
-            for partition in committed:
-                if partition.topic in topics:
-                    offsets.forget(turn, group_id, partition.topic, partition.partition)
         turn.reply(ticket, None)

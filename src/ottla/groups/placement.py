@@ -1,5 +1,7 @@
 """Which partition of `__consumer_offsets` keeps a group: Kafka's hash of its id."""
 
+from functools import lru_cache
+
 OFFSETS_TOPIC = "__consumer_offsets"
 
 
@@ -13,6 +15,7 @@ def java_hash(text: str) -> int:
     return value - (1 << 32) if value >> 31 else value
 
 
+@lru_cache(maxsize=4096)  # Every heartbeat asks.
 def partition_of(group_id: str, partitions: int) -> int:
     value = java_hash(group_id)
     return (0 if value == -(1 << 31) else abs(value)) % partitions

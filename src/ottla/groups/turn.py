@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from ottla.groups.settings import GroupSettings
+from ottla.groups.settings import ConsumerTimes, GroupSettings
 from ottla.groups.timers import TimerKey, Timers
 from ottla.groups.topics import CompileExpression, NoTopics, Topics, no_expressions
 from ottla.model.machine import Decision, Ticket
@@ -33,6 +33,7 @@ class Around:
     new_id: Callable[[], str]  # The random part of a member id.
     topics: Topics = field(default_factory=NoTopics)
     compile_expression: CompileExpression = no_expressions
+    consumer_times: Callable[[str], ConsumerTimes] = lambda _: ConsumerTimes()  # By group id.
 
 
 @dataclass(slots=True)
@@ -49,6 +50,9 @@ class Turn:
     def wall(self) -> WallTime:
         return self.around.wall()
 
+    def consumer_times(self, group_id: str) -> ConsumerTimes:
+        return self.around.consumer_times(group_id)
+
     def reply(self, ticket: Ticket, response: Any) -> None:
         self.decision.replies.append((ticket, response))
 
@@ -58,6 +62,9 @@ class Turn:
     def set_timer(self, kind: str, group_id: str, member_id: str, delay_ms: Millis) -> None:
         deadline = Monotonic(self.now + delay_ms)
         self.around.timers.set(TimerKey(kind, group_id, member_id), deadline)
+
+    def is_timer_set(self, kind: str, group_id: str, member_id: str = "") -> bool:
+        return self.around.timers.is_set(TimerKey(kind, group_id, member_id))
 
     def cancel_timer(self, kind: str, group_id: str, member_id: str = "") -> None:
         self.around.timers.cancel(TimerKey(kind, group_id, member_id))

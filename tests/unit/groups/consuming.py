@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ottla.groups.coordinator import GroupCoordinator, TopicsChanged
-from ottla.groups.settings import GroupSettings
+from ottla.groups.settings import ConsumerTimes, GroupSettings
 from ottla.groups.topics import BadExpression, TopicFacts
 from ottla.model.errors import Refusal
 from ottla.protocol.messages import consumer_group_heartbeat as wire
@@ -44,8 +44,11 @@ def compile_expression(expression: str) -> Callable[[str], bool]:
 
 
 class ConsumerWorld(World):
+    """Targets follow every change at once, unless the test sets other times."""
+
     def __init__(self, settings: GroupSettings | None = None, **sizes: int) -> None:
         self.topics = FixedTopics(**(sizes or {"t": 4}))
+        self.times = ConsumerTimes(assignment_interval_ms=0)
         super().__init__(settings or SETTINGS)
 
     def new_machine(self) -> GroupCoordinator:
@@ -55,6 +58,7 @@ class ConsumerWorld(World):
             new_id=self._new_id,
             topics=self.topics,
             compile_expression=compile_expression,
+            consumer_times=lambda _: self.times,
         )
 
     def change_topics(self, **sizes: int) -> None:
@@ -71,13 +75,19 @@ class Consumer:
         self.owned: Owned = frozenset()
         self.fields = {"subscribed_topic_names": ["t"]} | fields
         self.error = 0
+        self.is_unsure = False  # An answer was lost: its next request says all there is to say.
+
+    def lose_an_answer(self) -> None:
+        self.world.ask(self.request(), 1)
+        self.is_unsure = True
 
     def request(self, **fields: Any) -> wire.Request:
         request = wire.Request(GROUP, self.id, self.epoch, topic_partitions=self.reported())
         request.instance_id = self.fields.get("instance_id")
         if self.epoch == 0:
-            request.rebalance_timeout_ms = 30_000
             request.topic_partitions = []
+        if self.epoch == 0 or self.is_unsure:
+            request.rebalance_timeout_ms = 30_000
             for name, value in self.fields.items():
                 setattr(request, name, value)
         for name, value in fields.items():
@@ -100,7 +110,7 @@ class Consumer:
             self.error = reply.code
             self.epoch, self.owned = 0, frozenset()
             return reply
-        self.error, self.epoch = 0, reply.member_epoch
+        self.error, self.epoch, self.is_unsure = 0, reply.member_epoch, False
         if reply.assignment is not None:
             self.owned = frozenset(
                 (one.topic_id.rstrip(b"_").decode(), index)

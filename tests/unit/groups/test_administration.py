@@ -30,14 +30,15 @@ def test_a_stable_group_is_described_with_its_assignment() -> None:
     assert member.member_assignment == leader.encode()
 
 
-def test_a_group_that_rebalances_is_described_without_it() -> None:
+def test_a_group_that_rebalances_is_described_with_its_last_assignment() -> None:
     world = World()
     stable(world)
     world.ask(joining(new_id(world)))
     described = world.reply(DescribeGroup(GROUP))
     assert described.group_state == "PreparingRebalance"
     assert described.protocol_data == ""
-    assert {member.member_assignment for member in described.members} == {b""}
+    assert {member.member_assignment for member in described.members} == {b"", b"app-1"}
+    assert {member.member_metadata for member in described.members} == {b""}
 
 
 def test_a_group_that_nobody_knows_is_dead_or_not_found() -> None:

@@ -9,9 +9,14 @@ from ottla.groups.coordinator import (
     ExpireOffsets,
 )
 from ottla.model.errors import ErrorCode, Refusal
-from ottla.protocol.messages import list_groups, offset_delete, offset_fetch
+from ottla.protocol.messages import (
+    consumer_group_heartbeat,
+    list_groups,
+    offset_delete,
+    offset_fetch,
+)
 from tests.unit.groups.consuming import Consumer, ConsumerWorld, settle, topic_id
-from tests.unit.groups.driving import GROUP, committed, committing, joining, leaving, stable
+from tests.unit.groups.driving import GROUP, committed, committing, leaving, stable
 from tests.unit.groups.test_offsets import RETENTION_MS, part_code
 
 
@@ -56,13 +61,13 @@ def test_each_kind_is_unknown_to_the_other() -> None:
     world = ConsumerWorld()
     settle(Consumer(world, "a"))
     assert world.code(DescribeGroup(GROUP), 6) == ErrorCode.GROUP_ID_NOT_FOUND
-    assert world.code(joining()) == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     assert world.code(DescribeConsumerGroup("x"), 1) == ErrorCode.GROUP_ID_NOT_FOUND
     other = ConsumerWorld()
     stable(other)
-    consumer = Consumer(other, "a")
-    consumer.beat()
-    assert consumer.error == ErrorCode.GROUP_ID_NOT_FOUND
+    assert other.code(DescribeConsumerGroup(GROUP), 1) == ErrorCode.GROUP_ID_NOT_FOUND
+    assert other.code(Consumer(other, "a").request(member_epoch=5), 1) == (
+        ErrorCode.GROUP_ID_NOT_FOUND
+    )
 
 
 def test_an_empty_group_gives_way_to_the_other_kind_and_keeps_its_offsets() -> None:
@@ -167,3 +172,14 @@ def test_offsets_of_topics_that_are_read_are_not_deleted() -> None:
     reply = world.reply(offset_delete.Request(GROUP, topics))
     codes = [topic.partitions[0].error_code for topic in reply.topics]
     assert codes == [ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC, 0]
+
+
+def test_who_joins_a_new_group_without_topics_is_in_all_the_same() -> None:
+    world = ConsumerWorld()
+    joining = consumer_group_heartbeat.Request(
+        *(GROUP, "a", 0),
+        rebalance_timeout_ms=1000,
+        subscribed_topic_names=[],
+        topic_partitions=[],
+    )
+    assert world.reply(joining).member_epoch == 1

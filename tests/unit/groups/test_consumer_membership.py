@@ -194,7 +194,7 @@ class Reconciliation(RuleBasedStateMachine):
     def lose_an_answer(self, data: st.DataObject) -> None:
         if self.consumers:
             consumer = self.consumers[data.draw(st.sampled_from(sorted(self.consumers)))]
-            self.world.ask(consumer.request(), 1)
+            consumer.lose_an_answer()
 
     @rule(data=st.data())
     def leave(self, data: st.DataObject) -> None:

@@ -14,7 +14,7 @@ def member(epoch: int, *assigned: int, state: MemberState = MemberState.STABLE) 
 
 
 def goal(epoch: int, *target: int, others: tuple[int, ...] = ()) -> Goal:
-    return Goal(epoch, {T: frozenset(target)}, {(T, index): "b" for index in others})
+    return Goal(epoch, {T: frozenset(target)}, {(T, index): "b" for index in others}, {T})
 
 
 def owning(*indexes: int) -> list[TopicPartitions]:
@@ -67,6 +67,30 @@ def test_a_waiting_member_is_told_only_when_something_is_free() -> None:
     value = reconciled(waiting, goal(2, 0, 1), None)
     assert value is not None
     assert value.state == MemberState.STABLE
+
+
+def test_what_is_not_read_any_more_is_given_up_without_a_new_target() -> None:
+    old = goal(3, 0, 1)._replace(topics=set(), is_subscription_new=True)
+    value = reconciled(member(3, 0, 1), old, owning(0, 1))
+    assert value is not None
+    assert (value.member_epoch, value.state) == (3, MemberState.UNREVOKED_PARTITIONS)
+    assert value.partitions_pending_revocation == as_record({T: {0: 3, 1: 3}})
+    gone = reconciled(member(3, 0, 1), old, owning())
+    assert gone is not None
+    assert (gone.state, gone.assigned_partitions) == (MemberState.STABLE, [])
+    assert reconciled(member(3, 0), goal(3, 0)._replace(is_subscription_new=True), None) is None
+
+
+def test_an_old_target_gives_nothing_of_a_topic_that_is_not_read() -> None:
+    value = reconciled(member(1), goal(2, 0, 1)._replace(topics=set()), None)
+    assert value is not None
+    assert (value.member_epoch, value.assigned_partitions) == (2, [])
+
+
+def test_whoever_takes_a_place_has_what_was_owned_there() -> None:
+    value = reconciled(member(0), goal(2, 0, others=(0,))._replace(replaced="b"), [])
+    assert value is not None
+    assert value.assigned_partitions == as_record({T: {0: 2}})
 
 
 def test_only_what_was_given_counts_as_owned() -> None:

@@ -20,6 +20,7 @@ def request(**fields: object) -> wire.Request:
     [
         {"group_id": ""},
         {"member_id": ""},
+        {"member_id": "  "},
         {"instance_id": ""},
         {"rack_id": ""},
         {"rebalance_timeout_ms": -1},

@@ -1,0 +1,93 @@
+"""The groups and offsets of a coordinator: what the records of its log add up to.
+
+A group is of one kind at a time: the records of one kind end the other. A group that is not
+recorded at all is a classic one, empty, as long as it has offsets or someone wants to join it.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from ottla.groups.classic_group import ClassicGroup
+from ottla.groups.consumer_groups import ConsumerGroups
+from ottla.groups.offsets import Committed
+from ottla.model.errors import ErrorCode, Refusal
+from ottla.model.types import TopicPartition
+from ottla.protocol.consumer_group_records import ConsumerGroupMetadataKey
+from ottla.protocol.group_records import (
+    GroupMetadataKey,
+    GroupMetadataValue,
+    GroupRecord,
+    LegacyOffsetCommitKey,
+    OffsetCommitKey,
+)
+
+# ruff: noqa: ANN401  Values are of the class that the type of their record has.
+
+
+@dataclass(slots=True)
+class GroupTable:
+    classic: dict[str, ClassicGroup] = field(default_factory=dict)
+    consumers: ConsumerGroups = field(default_factory=ConsumerGroups)
+    offsets: dict[str, Committed] = field(default_factory=dict)
+    just_ended: str | None = None  # The consumer group whose end was the last record.
+
+    def apply(self, record: GroupRecord) -> None:
+        key, value = record
+        just_ended, self.just_ended = self.just_ended, None
+        match key:
+            case OffsetCommitKey() | LegacyOffsetCommitKey():
+                self._apply_offset(key.group, TopicPartition(key.topic, key.partition), value)
+            case GroupMetadataKey():
+                self._apply_classic(key.group, value, just_ended == key.group)
+            case _:
+                self.consumers.apply(key, value)
+                if value is not None:
+                    self.classic.pop(key.group_id, None)
+                elif isinstance(key, ConsumerGroupMetadataKey):
+                    self.just_ended = key.group_id
+                    if key.group_id in self.offsets:
+                        self.group_or_new(key.group_id)
+
+    def group_or_new(self, group_id: str) -> ClassicGroup:
+        group = self.classic.get(group_id)
+        if group is None:
+            group = self.classic[group_id] = ClassicGroup(group_id)
+        return group
+
+    def group(self, group_id: str, code: ErrorCode) -> ClassicGroup:
+        group = self.classic.get(group_id)
+        if group is None:
+            raise Refusal(code)
+        return group
+
+    def drop_if_void(self, group: ClassicGroup) -> None:
+        """A group that is nowhere but in memory, and that nobody is in, need not be there."""
+        is_used = group.members or group.pending or group.id in self.offsets
+        if not is_used and not group.is_recorded and group.is_empty:
+            self.classic.pop(group.id, None)
+
+    def _apply_classic(
+        self, group_id: str, value: GroupMetadataValue | None, is_ended: bool
+    ) -> None:
+        if value is None:
+            self.classic.pop(group_id, None)
+        else:
+            group = self.group_or_new(group_id)
+            group.restore(value)
+            # The last thing a coordinator did was to make it of a consumer group: then its members
+            # have what they had, and what the others had belongs to nobody.
+            group.is_converted = is_ended and bool(value.members)
+
+    def _apply_offset(self, group_id: str, partition: TopicPartition, value: Any) -> None:
+        if value is not None:
+            if group_id not in self.consumers.by_id:
+                self.group_or_new(group_id)
+            self.offsets.setdefault(group_id, {})[partition] = value
+            return
+        committed = self.offsets.get(group_id)
+        if committed is not None:
+            committed.pop(partition, None)
+            if not committed:
+                del self.offsets[group_id]
+                if group_id in self.classic:
+                    self.drop_if_void(self.classic[group_id])
