@@ -25,6 +25,10 @@ FUNCTION_LINES_MAX = 50
 TESTED_ELSEWHERE = {
     "protocol/messages/*.py": "tests/unit/protocol/test_messages.py takes them all",
     "metadata/configs/*.py": "tests/unit/metadata/configs/test_catalogue.py takes every table",
+    **{
+        f"cdc/{name}.py": "tests/cdc has a real PostgreSQL"
+        for name in ("catalogue", "following", "rows", "setup", "snapshot", "stream", "tail")
+    },
 }
 
 # Served settings that another attribute of Settings stands for, or that are only checked.
@@ -157,7 +161,7 @@ def test_every_option_of_the_tools_is_documented() -> None:
         option
         for name in (
             *("asking", "topics", "configs", "produce", "consume", "groups", "dlq"),
-            *("cluster", "log"),
+            *("cluster", "log", "cdc", "pipeline"),
         )
         for option in re.findall(r'"(--?[a-zA-Z][a-z-]*)', (SOURCE / f"cli/{name}.py").read_text())
     ]

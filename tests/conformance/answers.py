@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from tests.conformance import (
+    answer_cluster_steps,
     answer_config_steps,
     answer_description_steps,
     answer_group_steps,
+    answer_migration_steps,
     answer_record_steps,
     answer_topic_steps,
     raw,
@@ -31,7 +33,9 @@ STEPS = [
     *answer_record_steps.STEPS,
     *answer_description_steps.STEPS,
     *answer_config_steps.STEPS,
+    *answer_cluster_steps.STEPS,
     *answer_group_steps.STEPS,
+    *answer_migration_steps.STEPS,
 ]
 
 

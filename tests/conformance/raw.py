@@ -42,7 +42,17 @@ MASKED = {
     "finalized_features_epoch": "an offset of the metadata log",
 }
 # By what the elements of a list are sorted before they are compared, where order means nothing.
-SORTED_BY = ("group_id", "name", "topic", "api_key", "partition_index", "index", "topic_id")
+SORTED_BY = (
+    "group_id",
+    "name",
+    "topic",
+    "api_key",
+    "partition_index",
+    "index",
+    "topic_id",
+    "member_type",
+    "rack_id",
+)
 
 
 class Connection:

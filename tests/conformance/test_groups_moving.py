@@ -51,6 +51,7 @@ def commit_in_transactions(broker: BrokerProcess) -> None:
     member.consumer.close()
 
 
+@pytest.mark.slow
 def test_groups_go_on_in_both_directions(flavour: Flavour, tmp_path: Path) -> None:
     if flavour.name == "kafka":
         pytest.skip("this one always needs both")

@@ -1,12 +1,23 @@
 """kafka-python's own integration tests, as far as `kafka_python_allowed.txt` lists them."""
 
+from collections.abc import Iterator
+
 import pytest
 
 from tests.conformance import kafka_python_suite
-from tests.conformance.broker_process import BrokerProcess
+from tests.conformance.broker_process import BrokerProcess, Flavour
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
+def broker(flavour: Flavour, tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+    settings = kafka_python_suite.SETTINGS
+    process = BrokerProcess(flavour, tmp_path_factory.mktemp("suite"), settings)
+    process.start()
+    yield process
+    process.stop()
+
+
+@pytest.fixture(scope="module")
 def suite_results(
     broker: BrokerProcess, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, str | None]:

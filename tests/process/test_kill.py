@@ -40,6 +40,7 @@ class Load:
                 "batch.num.messages": 50,
                 "compression.type": "lz4",
                 "message.timeout.ms": 120_000,
+                "socket.timeout.ms": 20_000,  # A connection that hangs is given up in time.
                 "reconnect.backoff.ms": 20,
                 "reconnect.backoff.max.ms": 200,
                 "retry.backoff.ms": 20,
@@ -63,7 +64,7 @@ class Load:
             while len(self._producer) > UNANSWERED_MAX and time.monotonic() < deadline:
                 self._producer.poll(0.01)
             time.sleep(0.001)
-        assert self._producer.flush(60) == 0, "some records were never answered"
+        assert self._producer.flush(100) == 0, "some records were never answered"
 
     def _answered(self, error: object, message: Message) -> None:
         if error is not None:

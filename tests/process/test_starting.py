@@ -1,5 +1,6 @@
 """Starting and stopping a broker from the command line, and every way in which it cannot start."""
 
+import random
 import signal
 import socket
 import subprocess
@@ -13,8 +14,14 @@ OTTLA = [sys.executable, "-m", "ottla.cli.main"]
 
 
 def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return int(probe.getsockname()[1])
+    """One that the system gives to nobody who connects, as it may give those it finds itself."""
+    while True:
+        port = random.randrange(20_000, 32_000)
+        try:
+            socket.create_server(("127.0.0.1", port)).close()
+        except OSError:
+            continue
+        return port
 
 
 def up(directory: Path, *arguments: str) -> "subprocess.Popen[str]":

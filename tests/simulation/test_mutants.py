@@ -23,7 +23,7 @@ def quiet() -> Iterator[None]:
 
 KILLS = Rates(kill=3.0)
 RESETS = Rates(reset=10.0)
-POWER = Rates(power_loss=2.0)
+POWER = Rates(power_loss=6.0)
 
 
 @pytest.mark.parametrize(
@@ -68,8 +68,8 @@ def small_plan(seed: int, rates: Rates, is_synced: bool) -> Plan:
         topics=1,
         partitions=1,
         producers=(IDEMPOTENT,) * 2,
-        consumers=1,
-        records_per_second=60.0,
+        consumers=4 if is_synced else 1,  # Someone has to read in the moment before a sync.
+        records_per_second=200.0 if is_synced else 60.0,
         is_synced=is_synced,
         log_dirs=1,
         rates=rates,

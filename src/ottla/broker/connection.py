@@ -11,7 +11,13 @@ from collections.abc import Callable, Sequence
 from mmap import mmap
 from struct import Struct
 
-from ottla.broker.memory import FREE_BYTES, LARGE_BYTES, RequestMemory
+from ottla.broker.memory import (
+    FREE_BYTES,
+    LARGE_BYTES,
+    READ_BYTES_MAX,
+    SHARED_BYTES,
+    RequestMemory,
+)
 from ottla.env.network import Channel, Piece
 from ottla.model.types import Monotonic
 
@@ -44,14 +50,15 @@ class Reply:
         self.connection.replied(self)
 
 
-Serve = Callable[["Connection", memoryview, int, int], None]
+# Serves the request that lies between two places in a buffer, and perhaps some that follow it, up
+# to a third; returns where the next one begins.
+Serve = Callable[["Connection", memoryview, int, int, int], int]
 
 
 class Connection:
     __slots__ = (
         "_channel",
         "_filled",
-        "_frame_bytes_max",
         "_is_holding",
         "_is_muted",
         "_is_yielding",
@@ -62,6 +69,7 @@ class Connection:
         "_serve",
         "_tail",
         "_waits_for_memory",
+        "frame_bytes_max",
         "idle_since",
         "is_closed",
         "listener",
@@ -90,7 +98,7 @@ class Connection:
         self._channel = channel
         self._serve = serve
         self._memory = memory
-        self._frame_bytes_max = frame_bytes_max
+        self.frame_bytes_max = frame_bytes_max
         self.replies: deque[Reply] = deque()
         self._queued_bytes = 0
         self._tail = b""  # The beginning of a frame, or whole frames while we are muted.
@@ -103,14 +111,16 @@ class Connection:
         if self._large is not None:
             end = min(self._filled + LARGE_READ_BYTES_MAX, self._large_size)
             return memoryview(self._large)[self._filled : end]
-        kept = len(self._tail)
-        shared = self._memory.shared
-        if self._memory.is_exhausted:
-            shared = shared[: kept + FREE_BYTES]
-        if kept:
-            shared[:kept] = self._tail
-            return shared[kept:]
-        return shared
+        memory = self._memory
+        if memory.place > SHARED_BYTES - READ_BYTES_MAX:
+            memory.flush()
+        start = memory.place
+        end = start + READ_BYTES_MAX
+        if kept := len(self._tail):
+            memory.shared[start : start + kept] = self._tail
+        if memory.is_exhausted:
+            end = start + kept + FREE_BYTES
+        return memory.shared[start + kept : end]
 
     def received(self, count: int) -> None:
         self.was_active = True
@@ -121,9 +131,13 @@ class Connection:
             elif not self._memory.hold(self, count):
                 self._wait_for_memory()
             return
-        end = len(self._tail) + count
-        self._drop_tail()
-        self._serve_all(self._memory.shared, end)
+        memory = self._memory
+        start, end = memory.place, memory.place + count
+        if self._tail:
+            end += len(self._tail)
+            self._drop_tail()
+        memory.place = end
+        self._serve_all(memory.shared, start, end)
 
     def replied(self, reply: Reply) -> None:
         replies = self.replies
@@ -170,9 +184,9 @@ class Connection:
         for callback in list(self.on_closed):  # Each may take itself off the list.
             callback()
 
-    def _serve_all(self, view: memoryview, end: int) -> None:
-        """Serve the whole frames of a buffer up to `end` and keep what is left."""
-        position, frame_bytes_max = 0, self._frame_bytes_max
+    def _serve_all(self, view: memoryview, position: int, end: int) -> None:
+        """Serve the whole frames between two places of a buffer and keep what is left."""
+        frame_bytes_max = self.frame_bytes_max
         size, expected = 0, len(self.replies)  # How many would wait if none were answered.
         while end - position >= 4:
             size = _INT32.unpack_from(view, position)[0]
@@ -193,11 +207,10 @@ class Connection:
             ):
                 self._mute()
                 break
-            self._serve(self, view, position + 4, frame_end)
+            position = self._serve(self, view, position + 4, frame_end, end)
             if self.is_closed:
                 return
             expected += 1
-            position = frame_end
         if position < end:
             self._keep(view[position:end], size)
 
@@ -233,7 +246,7 @@ class Connection:
     def _serve_large(self, large: mmap) -> None:
         self._large = None
         self._memory.release_when_flushed(self, large)
-        self._serve(self, memoryview(large), 4, self._large_size)
+        self._serve(self, memoryview(large), 4, self._large_size, self._large_size)
 
     def _wait_for_memory(self) -> None:
         self._waits_for_memory = True
@@ -265,6 +278,6 @@ class Connection:
         if tail := self._tail:
             self._drop_tail()
             # Not from the shared buffer: another connection's frames may be served there now.
-            self._serve_all(memoryview(bytearray(tail)), len(tail))
+            self._serve_all(memoryview(bytearray(tail)), 0, len(tail))
         if not self._is_muted and not self.is_closed:
             self._channel.resume_reading()

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from ottla.broker.partition import Partition
     from ottla.broker.server import Broker
-    from ottla.groups.settings import GroupSettings
     from ottla.groups.turn import GroupCommand
     from ottla.metadata.delta import ImageDelta
     from ottla.protocol.group_records import GroupRecord
@@ -38,9 +37,14 @@ class GroupCodec:
     """Kafka's records of `__consumer_offsets`."""
 
     def __init__(self) -> None:
-        from ottla.protocol.group_records import decode_record, encode_key, encode_value
+        from ottla.protocol.group_records import (
+            COMMIT_KEYS,
+            decode_record,
+            encode_key,
+            encode_value,
+        )
 
-        self.decode = decode_record
+        self.decode, self.replaced = decode_record, COMMIT_KEYS
         self._encode_key, self._encode_value = encode_key, encode_value
 
     def encode(self, record: "GroupRecord") -> tuple[bytes, bytes | None]:
@@ -166,17 +170,19 @@ class GroupCoordinators:
                 self._load(index, partition)
 
     def _load(self, index: int, partition: "Partition") -> None:
+        from ottla.broker.group_settings import GroupTimes, group_settings
         from ottla.broker.group_topics import ImageTopics, compile_expression
         from ottla.groups.coordinator import GroupCoordinator
 
         broker = self._broker
         random = broker.env.random
         coordinator = GroupCoordinator(
-            self._settings(),
+            group_settings(broker.settings),
             wall=broker.env.clock.wall,
             new_id=lambda: _uuid(random.randbytes),
             topics=ImageTopics(broker),
             compile_expression=compile_expression,
+            consumer_times=GroupTimes(broker),
         )
         machine: GroupMachine = MachinePartition(
             partition, coordinator, GroupCodec(), broker, self._lost
@@ -225,23 +231,6 @@ class GroupCoordinators:
         for machine in list(self._machines.values()):
             if machine.is_loaded:
                 machine.submit(_command(request), lambda _: None)
-
-    def _settings(self) -> "GroupSettings":
-        from ottla.groups.settings import GroupSettings
-
-        settings = self._broker.settings
-        return GroupSettings(
-            initial_rebalance_delay_ms=settings.group_initial_rebalance_delay_ms,
-            session_timeout_ms_min=settings.group_min_session_timeout_ms,
-            session_timeout_ms_max=settings.group_max_session_timeout_ms,
-            size_max=settings.group_max_size,
-            offset_metadata_size_max=settings.offset_metadata_max_bytes,
-            offsets_retention_ms=settings.offsets_retention_minutes * 60_000,
-            consumer_heartbeat_interval_ms=settings.group_consumer_heartbeat_interval_ms,
-            consumer_session_timeout_ms=settings.group_consumer_session_timeout_ms,
-            consumer_size_max=settings.group_consumer_max_size,
-            consumer_assignors=tuple(settings.group_consumer_assignors),
-        )
 
 
 def _command(request: object) -> "GroupCommand":

@@ -14,7 +14,7 @@ from struct import Struct
 from struct import error as struct_error
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ottla.broker.connection import Connection, Reply
+from ottla.broker.connection import Connection, Reply, Serve
 from ottla.model.errors import ErrorCode, ProtocolError, Refusal
 from ottla.protocol.apis import ApiKey
 from ottla.protocol.codec import decode_from, encode_into
@@ -60,12 +60,20 @@ SERVED: Final[dict[int, Served]] = {
     ApiKey.DESCRIBE_LOG_DIRS: Served("describe_log_dirs", _versions(1, 5)),
     ApiKey.CREATE_PARTITIONS: Served("create_partitions", _versions(0, 3)),
     ApiKey.DELETE_GROUPS: Served("delete_groups", _versions(0, 2)),
+    ApiKey.ELECT_LEADERS: Served("elect_leaders", _versions(0, 2)),
     ApiKey.INCREMENTAL_ALTER_CONFIGS: Served("incremental_alter_configs", _versions(0, 1)),
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: Served("alter_partition_reassignments", _versions(0, 1)),
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: Served("list_partition_reassignments", _versions(0, 0)),
     ApiKey.OFFSET_DELETE: Served("offset_delete", _versions(0, 0)),
     ApiKey.DESCRIBE_QUORUM: Served("describe_quorum", _versions(0, 2)),
+    ApiKey.UPDATE_FEATURES: Served("update_features", _versions(0, 2)),
     ApiKey.DESCRIBE_CLUSTER: Served("describe_cluster", _versions(0, 2)),
+    ApiKey.UNREGISTER_BROKER: Served("unregister_broker", _versions(0, 0)),
     ApiKey.CONSUMER_GROUP_HEARTBEAT: Served("consumer_group_heartbeat", _versions(0, 1)),
     ApiKey.CONSUMER_GROUP_DESCRIBE: Served("consumer_group_describe", _versions(0, 1)),
+    ApiKey.LIST_CONFIG_RESOURCES: Served("list_config_resources", _versions(0, 1)),
+    ApiKey.ADD_RAFT_VOTER: Served("add_raft_voter", _versions(0, 1)),
+    ApiKey.REMOVE_RAFT_VOTER: Served("remove_raft_voter", _versions(0, 0)),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: Served("describe_topic_partitions", _versions(0, 0)),
 }
 
@@ -83,6 +91,11 @@ CONTROLLER_SERVED: Final[dict[int, Served]] = {
         ApiKey.DESCRIBE_CONFIGS,
         ApiKey.DESCRIBE_CLUSTER,
         ApiKey.DESCRIBE_QUORUM,
+        ApiKey.ELECT_LEADERS,
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+        ApiKey.LIST_PARTITION_REASSIGNMENTS,
+        ApiKey.UPDATE_FEATURES,
+        ApiKey.UNREGISTER_BROKER,
     )
 }
 
@@ -135,8 +148,15 @@ class Dispatcher:
         self.served = served
         self._broker = broker
         self._entries: dict[int, Entry] = {}
+        self.serve: Serve = self._serve_one  # What connections call; a fast path may come before.
 
-    def serve(self, connection: Connection, frame: memoryview, position: int, end: int) -> None:
+    def _serve_one(
+        self, connection: Connection, frame: memoryview, position: int, end: int, _limit: int
+    ) -> int:
+        self._serve(connection, frame, position, end)
+        return end
+
+    def _serve(self, connection: Connection, frame: memoryview, position: int, end: int) -> None:
         broker = self._broker
         try:
             api_key, version, correlation_id, length = _HEADER.unpack_from(frame, position)

@@ -207,6 +207,35 @@ def _describe_topic_partitions(wire: Any, failure: Failure) -> Any:
     )
 
 
+def _elect_leaders(wire: Any, failure: Failure) -> Any:
+    def result(index: int) -> Any:
+        return wire.PartitionResult(index, failure.code, failure.message)
+
+    return wire.Response(
+        error_code=failure.code if failure.version >= 1 else 0,
+        replica_election_results=[
+            wire.ReplicaElectionResult(topic.topic, [result(index) for index in topic.partitions])
+            for topic in failure.request.topic_partitions or ()
+        ],
+    )
+
+
+def _alter_partition_reassignments(wire: Any, failure: Failure) -> Any:
+    def result(part: Any) -> Any:
+        return wire.ReassignablePartitionResponse(
+            part.partition_index, failure.code, failure.message
+        )
+
+    return wire.Response(
+        error_code=failure.code,
+        error_message=failure.message,
+        responses=[
+            wire.ReassignableTopicResponse(topic.name, [result(part) for part in topic.partitions])
+            for topic in failure.request.topics
+        ],
+    )
+
+
 def _init_producer_id(wire: Any, failure: Failure) -> Any:
     return wire.Response(error_code=failure.code, producer_epoch=NO_PRODUCER_EPOCH)
 
@@ -244,6 +273,8 @@ _ANSWERS: Final[dict[int, Answer]] = {
     ApiKey.ALTER_CONFIGS: _alter_configs,
     ApiKey.CREATE_PARTITIONS: _create_partitions,
     ApiKey.INCREMENTAL_ALTER_CONFIGS: _alter_configs,
+    ApiKey.ELECT_LEADERS: _elect_leaders,
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: _alter_partition_reassignments,
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: _describe_topic_partitions,
     **GROUP_ANSWERS,
 }

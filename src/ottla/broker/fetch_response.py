@@ -23,7 +23,6 @@ _PARTITION_V4 = Struct(">ihqq")
 _PARTITION_V5 = Struct(">ihqqq")
 _ABORTED = Struct(">qq")
 _DIVERGING = Struct(">BBiqB")  # Tag 0, its size, epoch, end offset, no tags of its own.
-_NO_REPLICA: Final = _INT32.pack(-1)
 
 
 class Fetched:
@@ -36,6 +35,7 @@ class Fetched:
         "high_watermark",
         "last_stable_offset",
         "log_start_offset",
+        "preferred_read_replica",
         "records",
         "wanted",
     )
@@ -49,6 +49,7 @@ class Fetched:
         self.records: FileRange | None = None
         self.aborted: list[tuple[int, Offset]] | None = None
         self.diverging: tuple[int, Offset] | None = None
+        self.preferred_read_replica = -1  # Somebody nearer to the client, if not -1.
 
 
 def fetch_response(
@@ -130,7 +131,7 @@ def _partition(out: bytearray, fetched: Fetched, version: int) -> None:
         if is_flexible:
             out.append(0)
     if version >= 11:
-        out += _NO_REPLICA
+        out += _INT32.pack(fetched.preferred_read_replica)
     _count(out, fetched.records.size if fetched.records else 0, is_flexible)
 
 

@@ -14,7 +14,6 @@ from ottla.broker.metadata_snapshots import write_snapshot
 from ottla.env.disk import Disk
 from ottla.metadata.cluster import BROKER_RESOURCE, METADATA_TOPIC
 from ottla.metadata.features import (
-    GROUP_VERSION,
     KRAFT_VERSION,
     KRAFT_VERSION_MAX,
     METADATA_VERSION,
@@ -135,11 +134,11 @@ def _check_feature(name: str, level: int, wanted: Format) -> None:
                 f"kraft.version {level} does not fit: it is 0 where controller.quorum.voters names "
                 f"the voters, and {KRAFT_VERSION_MAX} where the metadata log does."
             )
-    elif name == GROUP_VERSION:
-        if level > SUPPORTED[GROUP_VERSION].max_version:
+    elif name in SUPPORTED:
+        if level > SUPPORTED[name].max_version:
             raise FormatRefused(f"{name} cannot be {level}: Ottla serves 0 and 1.")
     elif name not in UNSERVED:
-        supported = ", ".join(sorted([*UNSERVED, KRAFT_VERSION, GROUP_VERSION]))
+        supported = ", ".join(sorted([*UNSERVED, *SUPPORTED]))
         raise FormatRefused(f"Unsupported feature: {name}. Supported features are: {supported}")
     elif level:
         raise FormatRefused(

@@ -6,6 +6,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from ottla import __version__
+from ottla.broker.replicated_partition import ReplicatedPartition
+from ottla.replication.leader import Leader
 
 if TYPE_CHECKING:
     from ottla.broker.server import Broker
@@ -18,7 +20,13 @@ def add_gauges(broker: "Broker") -> None:
     add, directories = broker.metrics.add_gauge, broker.directories
     add("ottla_info", "The version that runs.", lambda: {__version__: 1}, label="version")
     add("ottla_connections", "Open connections.", lambda: len(broker.connections.open))
-    add("ottla_partitions", "Partitions this broker leads.", lambda: len(broker.partitions))
+    partitions = broker.partitions
+    add(
+        "ottla_partitions",
+        "Partitions this broker leads.",
+        lambda: sum(partition.is_leader for partition in partitions.all()),
+    )
+    _add_replication(broker)
     add("ottla_topics", "Topics of the cluster.", lambda: len(broker.image.topics_by_name))
     add("ottla_fetch_sessions", "Incremental fetch sessions.", lambda: len(broker.fetch_sessions))
     add(
@@ -44,6 +52,13 @@ def add_gauges(broker: "Broker") -> None:
         lambda: {d.path: d.is_full for d in directories.all()},
         label="directory",
     )
+    _add_cleaner(broker)
+    add("ottla_process_cpu_seconds", "Time this process has computed for.", _cpu_seconds)
+    add("ottla_process_resident_bytes", "Memory this process takes.", _resident_bytes)
+
+
+def _add_cleaner(broker: "Broker") -> None:
+    add = broker.metrics.add_gauge
     add(
         "ottla_cleaner_read_bytes",
         "Bytes that compaction has read.",
@@ -59,8 +74,42 @@ def add_gauges(broker: "Broker") -> None:
         "Partitions that are not compacted any more: their log lines say why.",
         lambda: len(broker.cleaner.uncleanable),
     )
-    add("ottla_process_cpu_seconds", "Time this process has computed for.", _cpu_seconds)
-    add("ottla_process_resident_bytes", "Memory this process takes.", _resident_bytes)
+
+
+def _add_replication(broker: "Broker") -> None:
+    add, proposals = broker.metrics.add_gauge, broker.replicas.proposals
+
+    def led() -> list[Leader]:
+        replicated = (p for p in broker.partitions.all() if isinstance(p, ReplicatedPartition))
+        return [p.leader for p in replicated if p.leader is not None]
+
+    add(
+        "ottla_followed_partitions",
+        "Partitions this broker follows.",
+        lambda: sum(not partition.is_leader for partition in broker.partitions.all()),
+    )
+    add(
+        "ottla_drained",
+        "Whether the controller is to empty this broker.",
+        lambda: broker.settings.ottla_drained,
+    )
+    add(
+        "ottla_under_replicated_partitions",
+        "Partitions led here of which a replica is not in sync.",
+        lambda: sum(len(leader.isr) < len(leader.assignment.replicas) for leader in led()),
+    )
+    add(
+        "ottla_under_min_isr_partitions",
+        "Partitions led here that refuse acks=all: too few replicas are in sync.",
+        lambda: sum(leader.is_under_min_isr for leader in led()),
+    )
+    add(
+        "ottla_replica_lag_records_max",
+        "How many records the slowest in-sync follower of a partition led here lacks.",
+        lambda: max((leader.lag_max for leader in led()), default=0),
+    )
+    add("ottla_isr_shrinks", "Replicas that fell out of sync here.", lambda: proposals.shrunk)
+    add("ottla_isr_expands", "Replicas that came into sync here.", lambda: proposals.expanded)
 
 
 def _cpu_seconds() -> float:

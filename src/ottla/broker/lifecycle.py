@@ -1,15 +1,17 @@
 """This broker's life as the controller sees it: registered, unfenced, and which disks it lost.
 
-The requests are those that brokers of a cluster send; here the controller is in the same process.
+The requests are those of Kafka's brokers; `QuorumDriver.submit` finds the active controller, which
+may be in this very process. Where it is always there, nobody needs heartbeats.
 """
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from ottla.metadata.delta import ImageDelta
 from ottla.metadata.features import SUPPORTED, has_controller_registration
-from ottla.model.errors import Refusal
-from ottla.model.types import Uuid
+from ottla.model.errors import ErrorCode, Refusal
+from ottla.model.types import Millis, Uuid
 from ottla.protocol.messages import (
     broker_heartbeat,
     broker_registration,
@@ -23,12 +25,26 @@ logger = logging.getLogger(__name__)
 
 PLAINTEXT = 0
 RETRY_SECONDS: Final = 1.0
+ASK_AGAIN_SECONDS: Final = 0.05
+HAND_OVER_MS_MAX: Final[Millis] = 10_000
+ANSWER_SECONDS_MAX: Final = 2.0
+NO_CONTROLLER_SECONDS_MAX: Final = 2.0
+# Another incarnation of this broker counts as alive until its session ends, or nobody answers.
+NOT_YET: Final = frozenset(
+    {
+        ErrorCode.DUPLICATE_BROKER_REGISTRATION,
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.NOT_CONTROLLER,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+    }
+)
 
 
 class Lifecycle:
     def __init__(self, broker: "Broker") -> None:
         self.broker_epoch = -1
         self._broker = broker
+        self._incarnation_id: Uuid = b""
 
     @property
     def is_registered(self) -> bool:
@@ -36,11 +52,25 @@ class Lifecycle:
 
     async def register(self) -> None:
         """Tell the controller where we are; from the answer on we lead our partitions."""
+        await self._register()
+        if not self._broker.quorum.is_alone:
+            self._broker.spawn(self._keep_alive())
+
+    def image_changed(self, delta: ImageDelta) -> None:
+        """A broker that is unregistered while it lives is still there, and says so."""
+        me = self._broker.node_id
+        if self.is_registered and me in delta.brokers and me not in self._broker.image.brokers:
+            logger.warning("this broker was unregistered, and registers again")
+            self.broker_epoch = -1
+            self._broker.spawn(self._register())
+
+    async def _register(self) -> None:
         broker = self._broker
+        self._incarnation_id = broker.env.random.randbytes(16)
         request = broker_registration.Request(
             broker_id=broker.node_id,
             cluster_id=broker.image.cluster_id,
-            incarnation_id=broker.env.random.randbytes(16),
+            incarnation_id=self._incarnation_id,
             listeners=self._listeners(),
             features=[
                 broker_registration.Feature(name, levels.min_version, levels.max_version)
@@ -50,16 +80,20 @@ class Lifecycle:
             log_dirs=broker.directories.ids(),
             previous_broker_epoch=broker.directories.previous_broker_epoch,
         )
-        response = await broker.quorum.submit(request)
+        response = await self._insist(request)
         self.broker_epoch = response.broker_epoch
-        await self.heartbeat(broker.directories.offline_ids())
+        broker.directories.note_broker_epoch(self.broker_epoch)
+        while True:  # Until we have read that we are registered.
+            if not (await self.heartbeat(broker.directories.offline_ids())).is_fenced:
+                break
+            await asyncio.sleep(ASK_AGAIN_SECONDS)
 
     async def register_controller(self) -> None:
         """The controller beside this broker is a node of its own, with its own listeners."""
         broker = self._broker
         if not has_controller_registration(broker.image.metadata_version):
             return
-        await broker.quorum.submit(
+        await self._insist(
             controller_registration.Request(
                 controller_id=broker.node_id,
                 incarnation_id=broker.env.random.randbytes(16),
@@ -79,16 +113,23 @@ class Lifecycle:
             )
         )
 
+    async def hand_over(self) -> None:
+        """Before this broker closes its doors: others lead what it led."""
+        try:
+            async with asyncio.timeout(HAND_OVER_MS_MAX / 1000):
+                while True:
+                    if await self._may_stop():
+                        return
+                    await asyncio.sleep(ASK_AGAIN_SECONDS)
+        except (TimeoutError, Refusal) as error:
+            logger.warning(
+                "stopping without handing over: %s", str(error) or "nobody to hand over to"
+            )
+
     async def shut_down(self) -> None:
         """Hand our partitions back, so that whoever opens these directories next need not wait."""
-        request = broker_heartbeat.Request(
-            broker_id=self._broker.node_id,
-            broker_epoch=self.broker_epoch,
-            current_metadata_offset=self._broker.image.offset,
-            want_shut_down=True,
-        )
         for _ in range(2):  # First it hands over, then it is let go.
-            self._broker.quorum.ask(request, lambda _: None)
+            self._broker.quorum.ask(self._stop_request(), lambda _: None)
             await self._broker.quorum.settle()
 
     async def tell_offline(self) -> None:
@@ -102,14 +143,58 @@ class Lifecycle:
             else:
                 return
 
-    async def heartbeat(self, offline: tuple[Uuid, ...] = ()) -> None:
-        await self._broker.quorum.submit(
-            broker_heartbeat.Request(
-                broker_id=self._broker.node_id,
-                broker_epoch=self.broker_epoch,
-                current_metadata_offset=self._broker.image.offset,
-                offline_log_dirs=list(offline),
-            )
+    async def heartbeat(self, offline: tuple[Uuid, ...] = ()) -> broker_heartbeat.Response:
+        request = broker_heartbeat.Request(
+            broker_id=self._broker.node_id,
+            broker_epoch=self.broker_epoch,
+            current_metadata_offset=self._broker.image.offset,
+            offline_log_dirs=list(offline),
+        )
+        response = await self._broker.quorum.submit(request)
+        assert isinstance(response, broker_heartbeat.Response), "the controller answers in kind"
+        return response
+
+    async def _keep_alive(self) -> None:
+        """Be heard, so that nobody takes us for dead; fenced by mistake, come back at once."""
+        interval = self._broker.settings.broker_heartbeat_interval_ms / 1000
+        while True:
+            is_fenced = False
+            try:
+                is_fenced = (await self.heartbeat()).is_fenced
+            except Refusal as refusal:
+                logger.warning("the controller does not take our heartbeat: %s", refusal)
+            await asyncio.sleep(ASK_AGAIN_SECONDS if is_fenced else interval)
+
+    async def _insist(self, request: Any) -> Any:  # noqa: ANN401
+        """Ask until it is granted; what time cannot heal is raised."""
+        while True:
+            try:
+                return await self._broker.quorum.submit(request)
+            except Refusal as refusal:
+                if refusal.code not in NOT_YET or self._broker.quorum.is_alone:
+                    raise
+                logger.info("the controller does not register this node yet: %s", refusal)
+            await asyncio.sleep(ASK_AGAIN_SECONDS * 4)
+
+    async def _may_stop(self) -> bool:
+        """Whether others lead what we led. With no controller left, nobody will ever say so."""
+        quorum = self._broker.quorum
+        try:
+            async with asyncio.timeout(NO_CONTROLLER_SECONDS_MAX):
+                response = await quorum.submit(self._stop_request())
+        except TimeoutError:
+            if quorum.is_leader or quorum.controller_address() is not None:
+                return False
+            raise
+        assert isinstance(response, broker_heartbeat.Response), "the controller answers in kind"
+        return response.should_shut_down
+
+    def _stop_request(self) -> broker_heartbeat.Request:
+        return broker_heartbeat.Request(
+            broker_id=self._broker.node_id,
+            broker_epoch=self.broker_epoch,
+            current_metadata_offset=self._broker.image.offset,
+            want_shut_down=True,
         )
 
     def _listeners(self) -> list[broker_registration.Listener]:

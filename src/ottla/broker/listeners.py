@@ -93,9 +93,8 @@ def _check_roles(values: Values, origins: Origins) -> None:
     roles = values["process.roles"]
     if not roles:
         refuse("process.roles", None, "is missing: set it to broker,controller", origins)
-    if set(roles) != {"broker", "controller"}:
-        problem = "is not built yet: a node is always broker,controller"
-        refuse("process.roles", ",".join(roles), problem, origins)
+    if len(set(roles)) < len(roles):
+        refuse("process.roles", ",".join(roles), "names a role twice", origins)
 
 
 def _node_id(values: Values, origins: Origins) -> NodeId:
@@ -140,14 +139,26 @@ def _listeners(
         if endpoint.protocol != "PLAINTEXT":
             problem = f"needs {endpoint.protocol}, which is not built yet: use PLAINTEXT"
             refuse(key, text, problem, origins)
-    names = {endpoint.name for endpoint in listeners}
-    if not names & set(controllers):
-        problem = f"has no listener for the controller, which is named {controllers[0]}"
-        refuse(key, text, problem, origins)
-    if not names - set(controllers):
-        refuse(key, text, "has no listener for clients", origins)
+    _check_listeners({endpoint.name for endpoint in listeners}, controllers, values, origins)
     _check_ports(listeners, text, origins)
     return listeners
+
+
+def _check_listeners(
+    names: set[str], controllers: list[str], values: Values, origins: Origins
+) -> None:
+    """Each role has its own listeners, and no others."""
+    text, roles = ",".join(values["listeners"]), values["process.roles"]
+    if "controller" in roles and not names & set(controllers):
+        problem = f"has no listener for the controller, which is named {controllers[0]}"
+        refuse("listeners", text, problem, origins)
+    if "broker" in roles and not names - set(controllers):
+        refuse("listeners", text, "has no listener for clients", origins)
+    if "controller" not in roles and names & set(controllers):
+        problem = f"has the listener {controllers[0]}, but this node is no controller"
+        refuse("listeners", text, problem, origins)
+    if "broker" not in roles and names - set(controllers):
+        refuse("listeners", text, "has a listener for clients, but this is no broker", origins)
 
 
 def _check_ports(listeners: list[Endpoint], text: str, origins: Origins) -> None:
@@ -191,7 +202,8 @@ def _advertised(
             if endpoint.name not in controllers:
                 continue  # Kafka keeps such a listener open, and tells nobody about it.
             advertised.append(_reachable(endpoint, values, origins, host_name))
-    if not {endpoint.name for endpoint in advertised} - set(controllers):
+    names = {endpoint.name for endpoint in advertised}
+    if "broker" in values["process.roles"] and not names - set(controllers):
         refuse(key, text, "has no listener for clients", origins)
     return advertised
 
@@ -219,7 +231,7 @@ def _inter_broker(
         protocol: str = values["security.inter.broker.protocol"]
         if protocol != "PLAINTEXT":
             refuse("security.inter.broker.protocol", protocol, "is not built yet", origins)
-        return protocol if protocol in clients else clients[0]
+        return protocol if protocol in clients or not clients else clients[0]
     if given.upper() not in clients:
         problem = f"must be one of the listeners for clients: {', '.join(clients)}"
         refuse("inter.broker.listener.name", given, problem, origins)
@@ -229,10 +241,15 @@ def _inter_broker(
 def _check_voters(voters: list[Voter], node_id: NodeId, values: Values, origins: Origins) -> None:
     key = "controller.quorum.voters"
     text = ",".join(values[key])
-    if voters and node_id not in {voter.node_id for voter in voters}:
+    is_controller = "controller" in values["process.roles"]
+    is_listed = node_id in {voter.node_id for voter in voters}
+    if voters and is_controller and not is_listed:
         refuse(key, text, f"must list this node, whose node.id is {node_id}", origins)
-    if len(voters) > 1:
-        refuse(key, text, "is not built yet: a quorum has one voter", origins)
+    if is_listed and not is_controller:
+        refuse(key, text, f"lists this node, {node_id}, which is no controller", origins)
+    if not is_controller and not voters and not values["controller.quorum.bootstrap.servers"]:
+        key = "controller.quorum.bootstrap.servers"
+        refuse(key, None, "is missing: say where the controllers are", origins)
 
 
 def _log_dirs(values: Values, origins: Origins) -> list[str]:

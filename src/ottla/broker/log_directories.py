@@ -177,10 +177,14 @@ class LogDirectories:
 
     @property
     def previous_broker_epoch(self) -> int:
-        """Under which epoch the last process stopped cleanly in every directory; else -1."""
+        """Of the last process, if none of its directories can have lost anything; else -1."""
         epochs = {d.previous_broker_epoch for d in self._directories.values()}
         epoch = epochs.pop() if len(epochs) == 1 else None
         return -1 if epoch is None else epoch
+
+    def note_broker_epoch(self, broker_epoch: int) -> None:
+        for directory in self.online():
+            self._try(directory, partial(directory.note_broker_epoch, broker_epoch))
 
     def write_failed(self, log: Log, error: OSError) -> None:
         self._refusal(self.of(log), error)
@@ -211,6 +215,15 @@ class LogDirectories:
         for directory in self.online():
             marks = {name: high_watermarks.get(name, 0) for name in directory.logs}
             self._try(directory, partial(directory.checkpoint, marks))
+
+    def write_down(self, log: Log, high_watermarks: Mapping[TopicPartition, Offset]) -> None:
+        """Checkpoint the directory of a log; Refusal if there is no room, or it fails."""
+        directory = self.of(log)
+        marks = {name: high_watermarks.get(name, 0) for name in directory.logs}
+        try:
+            directory.checkpoint(marks)
+        except OSError as error:
+            raise self._refusal(directory, error) from error
 
     def note_high_watermarks(self, high_watermarks: Mapping[TopicPartition, Offset]) -> None:
         for directory in self.online():

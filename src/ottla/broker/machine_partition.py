@@ -14,7 +14,8 @@ from ottla.broker.machine_host import MachineHost
 from ottla.model.errors import ErrorCode, ProtocolError, Refusal
 from ottla.model.machine import StateMachine
 from ottla.model.types import Monotonic, Offset
-from ottla.records.batch import HEADER_BYTES, Batch
+from ottla.records.batch import Batch
+from ottla.records.folding import Stored, fold
 from ottla.records.record import CONTROL_KEY, BadRecords, Record, build_batch, read_records
 
 if TYPE_CHECKING:
@@ -24,9 +25,11 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-SLICE_BYTES: Final = 64 * 1024  # Read and applied between two turns of the loop.
+SLICE_BYTES: Final = 256 * 1024  # Read, and looked through, between two turns of the loop.
+APPLIED_MAX: Final = 500  # As many records are applied between two turns.
 DECOMPRESSED_BYTES_MAX: Final = 64 * 1024 * 1024
 COMMIT_MARKER: Final = 1
+COMMIT_POLL_SECONDS: Final = 0.01
 
 R = TypeVar("R")
 C = TypeVar("C")
@@ -34,6 +37,10 @@ C = TypeVar("C")
 
 class Codec(Protocol[R]):
     """How a machine's records are kept; `decode` gives None for what is not known here."""
+
+    @property
+    def replaced(self) -> tuple[bytes, ...]:
+        """How keys begin of which only the last record of a run counts."""
 
     @property
     def decode(self) -> Callable[[bytes, bytes | None], R | None]: ...
@@ -65,25 +72,33 @@ class MachinePartition(Generic[C, R]):
     @property
     def is_empty(self) -> bool:
         log = self.partition.log
-        return log.log_start_offset >= self.partition.high_watermark
+        return log.log_start_offset >= log.end_offset
 
     async def load(self) -> None:
-        """Fold the log; Damaged records are passed over, as Kafka does, with a line in the log."""
-        log, end = self.partition.log, self.partition.high_watermark
+        """Fold the log; Damaged records are passed over, as Kafka does, with a line in the log.
+
+        A new leader's log may hold what is not committed yet. It will be, as what the last leader
+        left is never cut again; but nobody may be told of it before.
+        """
+        log, end = self.partition.log, self.partition.log.end_offset
         offset = log.log_start_offset
         while offset < end and not self._is_dropped:
             piece = log.read(offset, SLICE_BYTES, end_offset=end)
             if piece is None:
                 break
             data = await self._broker.env.workers.run(piece.read)
-            for batch in _whole_batches(data):
-                self._replay(batch)
-                offset = batch.next_offset
+            folded = fold(data, self._codec.replaced)
+            if folded.next_offset is None:
+                break
+            await self._follow(folded.steps)
+            offset = folded.next_offset
         self._open_transactions.clear()
+        while not self._is_dropped and self.partition.high_watermark < end:  # noqa: ASYNC110
+            await asyncio.sleep(COMMIT_POLL_SECONDS)  # Rare, and short.
 
     def begin(self) -> None:
         """The log is folded: from here on it decides."""
-        clock, end = self._broker.env.clock, self.partition.high_watermark
+        clock, end = self._broker.env.clock, self.partition.log.end_offset
         self._host = MachineHost(self._machine, self._append, clock, end)
         self.is_loaded = True
 
@@ -111,6 +126,11 @@ class MachinePartition(Generic[C, R]):
         if self.is_loaded:
             self.is_loaded = False
             self._host.drop(Refusal(ErrorCode.NOT_COORDINATOR))
+
+    @property
+    def acks_all(self) -> bool:
+        """What a machine decided counts once it cannot be lost with this broker."""
+        return True
 
     def appended(self, partition: "Partition") -> None:
         if not self._is_dropped:
@@ -159,7 +179,18 @@ class MachinePartition(Generic[C, R]):
         self._arm()
         self._broker.partitions.flush_soon()
 
+    async def _follow(self, steps: list[list[Stored] | Batch]) -> None:
+        for step in steps:
+            if isinstance(step, Batch):
+                self._replay(step)
+                continue
+            for start in range(0, len(step), APPLIED_MAX):
+                if start:
+                    await asyncio.sleep(0)
+                self._apply(self._decoded(step[start : start + APPLIED_MAX]))
+
     def _replay(self, batch: Batch) -> None:
+        """One of a transaction, or of records that make no sense."""
         try:
             kept = list(read_records(batch, DECOMPRESSED_BYTES_MAX))
         except BadRecords as error:
@@ -167,10 +198,9 @@ class MachinePartition(Generic[C, R]):
             return
         if batch.is_control:
             self._end_transaction(batch.producer_id, kept)
-        elif batch.is_transactional:
-            self._open_transactions.setdefault(batch.producer_id, []).extend(self._decoded(kept))
-        else:
-            self._apply(self._decoded(kept))
+            return
+        records = self._decoded([(one.offset, one.key or b"", one.value) for one in kept])
+        self._open_transactions.setdefault(batch.producer_id, []).extend(records)
 
     def _end_transaction(self, producer_id: int, markers: list[Record]) -> None:
         for marker in markers:
@@ -180,15 +210,15 @@ class MachinePartition(Generic[C, R]):
                 if kind == COMMIT_MARKER:
                     self._apply(written)
 
-    def _decoded(self, kept: list[Record]) -> Iterator[tuple[Offset, R]]:
-        for one in kept:
+    def _decoded(self, kept: list[Stored]) -> Iterator[tuple[Offset, R]]:
+        for offset, key, value in kept:
             try:
-                record = self._codec.decode(one.key or b"", one.value)
+                record = self._codec.decode(key, value)
             except ProtocolError as error:
-                self._pass_over(one.offset, error)
+                self._pass_over(offset, error)
                 continue
             if record is not None:
-                yield one.offset, record
+                yield offset, record
 
     def _apply(self, records: Iterable[tuple[Offset, R]]) -> None:
         for offset, record in records:
@@ -200,14 +230,3 @@ class MachinePartition(Generic[C, R]):
     def _pass_over(self, offset: Offset, error: Exception) -> None:
         """As Kafka does: one record that makes no sense must not hide all the others."""
         logger.error("%s at offset %s: %s", self.partition.name, offset, error)
-
-
-def _whole_batches(data: bytes) -> Iterator[Batch]:
-    position = 0
-    while len(data) - position >= HEADER_BYTES:
-        try:
-            batch = Batch.parse(data, position)
-        except ValueError:
-            return  # The last one is cut; it comes first in the next slice.
-        yield batch
-        position += batch.size

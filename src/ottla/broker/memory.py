@@ -7,10 +7,12 @@ Borrowed buffers are kept for the next large frame, since pages that were touche
 third of fresh ones.
 """
 
+from collections.abc import Callable
 from mmap import mmap
 from typing import Protocol
 
-SHARED_BYTES = 256 << 10
+SHARED_BYTES = 1 << 20
+READ_BYTES_MAX = 256 << 10  # What one read may bring.
 LARGE_BYTES = 128 << 10  # A frame beyond this is received into a buffer of its own.
 FREE_BYTES = 1 << 10  # What any connection may keep without being counted.
 IDLE_BYTES_MAX = 16 << 20  # What is kept for later while nobody uses it.
@@ -28,6 +30,8 @@ class Holder(Protocol):
 class RequestMemory:
     def __init__(self, bytes_max: int) -> None:
         self.shared = memoryview(bytearray(SHARED_BYTES))
+        self.place = 0  # Behind what this turn has received so far.
+        self.flush: Callable[[], None] = self.flushed  # Called when there is no room left.
         self.used_bytes = 0
         self._bytes_max = bytes_max if bytes_max >= 0 else 1 << 62
         self._held: dict[Holder, int] = {}  # The oldest first.
@@ -79,6 +83,7 @@ class RequestMemory:
         self._progressed.discard(holder)
 
     def flushed(self) -> None:
+        self.place = 0
         if self._until_flushed:
             buffers, self._until_flushed = self._until_flushed, []
             for buffer, count in buffers:

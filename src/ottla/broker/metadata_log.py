@@ -1,27 +1,28 @@
 """The metadata log of this node on disk: `__cluster_metadata-0`, its snapshots and `quorum-state`.
 
-Blocking code behind the disk seam; what syncs goes through a worker. Whoever loads gets every
-record once, in order: those of the newest snapshot, then those of the log after it. Nothing that
-was synced is ever cut away: damage stops the start, with the file and the position.
+Blocking code behind the disk seam; what syncs goes through a worker. It answers what the quorum
+asks about the log (`LogView`), and keeps note of the voters that it names. Nothing that was synced
+is cut away but by the quorum: damage stops the start, with the file and the position.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
 from ottla.broker.metadata_snapshots import MetadataSnapshots
 from ottla.env.environment import Environment
-from ottla.metadata.batches import batches_in, control_batch, read_controls, read_metadata
+from ottla.metadata.batches import batches_in, read_controls, read_metadata
 from ottla.metadata.cluster import METADATA_TOPIC, METADATA_TOPIC_ID
 from ottla.metadata.features import KRAFT_VERSION_MAX
 from ottla.metadata.image import ClusterImage
 from ottla.metadata.snapshot_file import SnapshotId
 from ottla.model.errors import Damaged
-from ottla.model.types import Millis, NodeId, Offset, TopicPartition, Uuid, WallTime
+from ottla.model.types import Millis, Offset, TopicPartition, WallTime
 from ottla.protocol.control_records import KRaftVersionRecord, VotersRecord
 from ottla.protocol.metadata_records import MetadataRecord
 from ottla.quorum.election_state import FILE_NAME, ElectionState, from_json, to_json
-from ottla.quorum.quorum import BeginEpoch, PersistState, Quorum
+from ottla.quorum.log_view import OffsetAndEpoch
+from ottla.quorum.voter_history import VoterHistory
 from ottla.quorum.voters import Voters
 from ottla.records.batch import Batch
 from ottla.storage.checkpoint import (
@@ -56,30 +57,19 @@ class MetadataLogSettings:
 
 
 class MetadataLog:
-    def __init__(
-        self,
-        env: Environment,
-        node_id: NodeId,
-        directory_id: Uuid,
-        settings: MetadataLogSettings,
-    ) -> None:
+    def __init__(self, env: Environment, settings: MetadataLogSettings) -> None:
         self._env = env
         self._settings = settings
         self.directory = f"{settings.directory}/{METADATA_TOPIC}-0"
         self._prepare_directory()
-        self._snapshots = MetadataSnapshots(env.disk, self.directory)
+        self.snapshots = MetadataSnapshots(env.disk, self.directory)
         self._config = LogConfig(
             segment_bytes=settings.segment_bytes, segment_ms=settings.segment_ms, retention_ms=-1
         )
-        self.quorum = Quorum(
-            node_id,
-            directory_id,
-            settings.static_voters or Voters.of(()),
-            0 if settings.static_voters else KRAFT_VERSION_MAX,
-            self._read_state(),
-        )
+        static = settings.static_voters
+        self.history = VoterHistory(static or Voters.of(()), 0 if static else KRAFT_VERSION_MAX)
+        self.state = self._read_state()  # Of the quorum, as the file says it.
         self._log: Log
-        self.last_epoch = 0  # Of the last batch.
         self.last_timestamp = 0
         self._bytes_since_snapshot = 0
         self._snapshot_at = env.clock.monotonic()
@@ -92,36 +82,78 @@ class MetadataLog:
     def log_start_offset(self) -> Offset:
         return self._log.log_start_offset
 
-    def load(self) -> Iterator[Numbered]:
-        """Every record of the newest snapshot and of the log after it, in order."""
-        start = 0
-        newest = self._snapshots.newest
-        if newest is not None:
-            yield from self._load_snapshot(newest)
-            start = newest.end_offset
-        self._open_log(start)
-        offset = start
-        while offset < self.end_offset:
-            found = self._log.read(offset, READ_BYTES, end_offset=self.end_offset)
-            assert found is not None, "the log ends where it says"
-            path, first = found.file.path, found.position
-            for position, batch in _whole_batches(found.read(), path, first):
-                if batch.last_offset >= offset:
-                    yield from self._load_batch(batch, path, position)
-                    offset = batch.next_offset
+    @property
+    def last_epoch(self) -> int:
+        if self._log.epochs.latest >= 0:
+            return self._log.epochs.latest
+        newest = self.snapshots.newest
+        return newest.epoch if newest is not None else 0
 
-    def _load_snapshot(self, snapshot_id: SnapshotId) -> Iterator[Numbered]:
-        snapshot = self._snapshots.read(snapshot_id)
-        if snapshot.kraft_version:
-            self._kraft_version_is(snapshot.kraft_version)
-        if snapshot.voters is not None:
-            self.quorum.voters = Voters.from_record(snapshot.voters)
-            # Snapshot 0-0 is what formatting wrote: the log does not know these voters yet.
-            self.quorum.are_voters_in_log = snapshot_id.end_offset > 0
-        self.last_epoch = snapshot_id.epoch
+    @property
+    def oldest_snapshot(self) -> OffsetAndEpoch | None:
+        return OffsetAndEpoch(*self.snapshots.ids[0]) if self.snapshots.ids else None
+
+    @property
+    def newest_snapshot(self) -> OffsetAndEpoch | None:
+        return OffsetAndEpoch(*self.snapshots.ids[-1]) if self.snapshots.ids else None
+
+    def epoch_end(self, epoch: int) -> OffsetAndEpoch | None:
+        end = self._log.end_offset
+        for known, start in reversed(self._log.epochs.entries()):
+            if known <= epoch:
+                return OffsetAndEpoch(end, known)
+            end = start
+        return None
+
+    def read(self, offset: Offset, bytes_max: int) -> bytes:
+        """Whole batches from the one that holds `offset` on: at least one."""
+        found = self._log.read(offset, bytes_max, end_offset=self.end_offset)
+        assert found is not None, "only what is there is read"
+        data = found.read()
+        return data[: _whole(data)]
+
+    def read_snapshot(
+        self, snapshot: OffsetAndEpoch, position: int, bytes_max: int
+    ) -> tuple[bytes, int] | None:
+        return self.snapshots.read_piece(SnapshotId(*snapshot), position, bytes_max)
+
+    def load_snapshot(self) -> Iterator[Numbered]:
+        """Every record of the newest snapshot; what it says of the voters is noted."""
+        newest = self.snapshots.newest
+        if newest is None:
+            return
+        snapshot = self.snapshots.read(newest)
+        self._check_kraft_version(snapshot.kraft_version)
+        voters = Voters.from_record(snapshot.voters) if snapshot.voters is not None else None
+        # Snapshot 0-0 is what formatting wrote: the log does not know these voters yet.
+        self.history.snapshot_loaded(newest.end_offset, voters, snapshot.kraft_version)
         self.last_timestamp = snapshot.last_timestamp
         for record in snapshot.records:
-            yield snapshot_id.end_offset - 1, record
+            yield newest.end_offset - 1, record
+
+    def open(self) -> None:
+        """Open the log after its newest snapshot, and note the voters that it names."""
+        newest = self.snapshots.newest
+        start = newest.end_offset if newest is not None else 0
+        self._open_log(start)
+        for path, position, batch in self._batches(start, self.end_offset):
+            self._note(batch, path, position)
+
+    def records(self, start: Offset, end: Offset) -> Iterator[Numbered]:
+        """Every metadata record from `start` up to `end`, both of which are batches' beginnings."""
+        for path, position, batch in self._batches(start, end):
+            if not batch.is_control:
+                yield from read_metadata(batch, path, position)
+
+    def _batches(self, offset: Offset, end: Offset) -> Iterator[tuple[str, int, Batch]]:
+        while offset < end:
+            found = self._log.read(offset, READ_BYTES, end_offset=end)
+            assert found is not None, "the log ends where it says"
+            data, path = found.read(), found.file.path
+            for position, batch in batches_in(data[: _whole(data)], path, found.position):
+                if batch.last_offset >= offset:
+                    yield path, position, batch
+                    offset = batch.next_offset
 
     def _open_log(self, start: Offset) -> None:
         self._log = Log.open(
@@ -145,71 +177,65 @@ class MetadataLog:
                 f"the log begins at offset {self._log.log_start_offset}, but no snapshot holds "
                 f"what lies between {start} and it",
             )
+        if self._log.log_start_offset > 0:
+            # It may begin only where a snapshot ends, though its first segment begins before.
+            ids = self.snapshots.ids
+            kept = [i for i in ids if i.end_offset >= self._log.log_start_offset]
+            self.snapshots.ids = kept
+            self._log.advance_log_start(kept[0].end_offset)
 
-    def _load_batch(self, batch: Batch, path: str, position: int) -> Sequence[Numbered]:
-        self.last_epoch = max(self.last_epoch, batch.leader_epoch)
+    def _note(self, batch: Batch, path: str, position: int) -> None:
         self.last_timestamp = batch.max_timestamp
         self._bytes_since_snapshot += batch.size
         if not batch.is_control:
-            return read_metadata(batch, path, position)
-        for control in read_controls(batch, path, position):
+            return
+        for offset, control in enumerate(read_controls(batch, path, position), batch.base_offset):
             if isinstance(control, KRaftVersionRecord):
-                self._kraft_version_is(control.kraft_version)
+                self._check_kraft_version(control.kraft_version)
+                self.history.kraft_version_read(offset, control.kraft_version)
             elif isinstance(control, VotersRecord):
-                self.quorum.voters_changed(Voters.from_record(control))
-        return ()
+                self.history.voters_read(offset, Voters.from_record(control))
 
-    def _kraft_version_is(self, version: int) -> None:
+    def _check_kraft_version(self, version: int) -> None:
         if version > KRAFT_VERSION_MAX:
             raise FormatRefused(
                 f"{self._settings.directory} has kraft.version {version}, "
                 f"but this Ottla knows {KRAFT_VERSION_MAX} at most: open it with a newer one."
             )
-        self.quorum.kraft_version = version
 
-    def _check_voters(self) -> None:
-        """A quorum of one is this node alone, on this very disk."""
-        voters = self.quorum.voters
-        if not voters.by_id:
-            raise FormatRefused(
-                f"{self._settings.directory} was formatted for static voters: set "
-                "controller.quorum.voters to this node, as it was when it was formatted."
-            )
-        if not voters.has(self.quorum.node_id, self.quorum.directory_id):
-            raise FormatRefused(
-                f"node {self.quorum.node_id} with the disk of {self._settings.directory} is not "
-                f"among the voters of its metadata log ({', '.join(map(str, voters.by_id))})."
-            )
-        if not voters.is_alone:
-            raise FormatRefused(
-                f"{self._settings.directory} is one of {len(voters.by_id)} voters' "
-                f"({', '.join(map(str, voters.by_id))}), but this Ottla runs a quorum of one only."
-            )
-
-    async def begin_epoch(self, now: WallTime) -> None:
-        """Win the election: first the new epoch is durable, then its first records are."""
-        self._check_voters()
-        for effect in self.quorum.log_loaded(self.last_epoch):
-            match effect:
-                case PersistState(state):
-                    await self._env.workers.run(self._write_state, state)
-                case BeginEpoch(epoch, records):
-                    self.append(control_batch(records, self.end_offset, epoch, now), now)
-                    await self.sync()
-                    self.quorum.are_voters_in_log = True
-
-    def append(self, data: bytearray, now: WallTime) -> None:
+    def append(self, batch: Batch, now: WallTime) -> None:
         """One batch into the page cache. An OSError leaves the log as it was."""
-        batch = Batch(data)
         self._log.append([batch], now)
-        self._bytes_since_snapshot += batch.size
-        self.last_epoch = batch.leader_epoch
-        self.last_timestamp = batch.max_timestamp
+        self._note(batch, self.directory, 0)
 
-    async def sync(self) -> None:
+    def fetched(self, data: bytes) -> Iterator[Batch]:
+        """The leader's next batches, one at a time; Damaged if one does not follow our log.
+
+        Each is to be written and synced before the next: so after a power cut only the last
+        batch can be torn, and damage before it is never mistaken for that.
+        """
+        for position, batch in batches_in(data, "what the leader sent"):
+            end, epoch = self.end_offset, self.last_epoch
+            if batch.base_offset != end or batch.leader_epoch < epoch:
+                what = f"offset {batch.base_offset} of epoch {batch.leader_epoch} cannot follow"
+                raise Damaged("what the leader sent", position, f"{what} {end} of {epoch}")
+            yield batch
+
+    def truncate_to(self, offset: Offset) -> None:
+        self._log.truncate_to(offset)
+        self.history.truncated(offset)
+
+    async def sync(self) -> Offset:
+        """Returns up to where all is on disk."""
         end = self._log.end_offset
         await self._env.workers.run(sync_all, self._log.unsynced_files())
         self._log.synced_to(end)
+        return end
+
+    async def write_state(self, state: ElectionState) -> None:
+        """The vote file, durably."""
+        self.state = state
+        await self._env.workers.run(self._write_state, state)
 
     def is_snapshot_due(self) -> bool:
         if self._bytes_since_snapshot >= self._settings.snapshot_after_bytes:
@@ -220,24 +246,36 @@ class MetadataLog:
 
     async def write_snapshot(self, image: ClusterImage) -> None:
         """`image` is whole and will not change: the state below its next offset."""
-        snapshot_id = SnapshotId(image.offset + 1, self.last_epoch)
-        newest = self._snapshots.newest
+        end = image.offset + 1
+        epoch = self._log.epochs.epoch_of(image.offset)
+        snapshot_id = SnapshotId(end, epoch if epoch >= 0 else self.last_epoch)
+        newest = self.snapshots.newest
         self._log.remove_deleted(self._env.clock.wall())
         self._bytes_since_snapshot = 0
         self._snapshot_at = self._env.clock.monotonic()
         if newest is not None and newest.end_offset >= snapshot_id.end_offset:
             return
-        voters = self.quorum.voters.to_record() if self.quorum.kraft_version else None
+        voters = self.history.voters_at(end).to_record() if self.history.kraft_version else None
         now = self._env.clock.wall()
         await self._env.workers.run(
-            self._snapshots.write, snapshot_id, image, voters, self.last_timestamp, now
+            self.snapshots.write, snapshot_id, image, voters, self.last_timestamp, now
         )
-        self._snapshots.ids.append(snapshot_id)
+        self.snapshots.ids.append(snapshot_id)
         await self._clean(now)
+
+    async def install_snapshot(self, snapshot: OffsetAndEpoch) -> None:
+        """A fetched snapshot is whole: it replaces the log and all older snapshots."""
+        snapshot_id = SnapshotId(*snapshot)
+        await self._env.workers.run(self.snapshots.finish_pieces, snapshot_id)
+        gone, self.snapshots.ids = self.snapshots.ids, [snapshot_id]
+        self._log.start_at(snapshot_id.end_offset)
+        await self.sync()
+        others = [other for other in gone if other != snapshot_id]
+        await self._env.workers.run(self.snapshots.delete, others)
 
     async def _clean(self, now: WallTime) -> None:
         """Forget old snapshots, and the part of the log that only they still needed."""
-        gone = self._snapshots.expendable(
+        gone = self.snapshots.expendable(
             self._log.size_bytes,
             bytes_max=self._settings.retention_bytes,
             age_ms_max=self._settings.retention_ms,
@@ -245,12 +283,12 @@ class MetadataLog:
         )
         if not gone:
             return
-        kept = self._snapshots.ids[len(gone) :]
+        kept = self.snapshots.ids[len(gone) :]
         # The log first: it may begin only where a snapshot ends.
         self._log.advance_log_start(kept[0].end_offset)
         self._log.delete_old_segments(now, kept[0].end_offset)
-        self._snapshots.ids = kept
-        await self._env.workers.run(self._snapshots.delete, gone)
+        self.snapshots.ids = kept
+        await self._env.workers.run(self.snapshots.delete, gone)
 
     def close(self) -> None:
         self._log.close()
@@ -279,16 +317,16 @@ class MetadataLog:
             raise Damaged(path, 0, str(error)) from error
 
     def _write_state(self, state: ElectionState) -> None:
-        content = to_json(state, self.quorum.kraft_version, tuple(self.quorum.voters.by_id))
+        content = to_json(state, self.history.kraft_version, tuple(self.history.voters.by_id))
         replace_file(self._env.disk, f"{self.directory}/{FILE_NAME}", content)
 
 
-def _whole_batches(data: bytes, path: str, position: int) -> Iterator[tuple[int, Batch]]:
-    """The batches of a read that may end inside one; the log's recovery has seen all of it."""
+def _whole(data: bytes) -> int:
+    """Where the last whole batch of a read ends; the log's recovery has seen all of it."""
     end = 0
     while end + 12 <= len(data):
         size = int.from_bytes(data[end + 8 : end + 12]) + 12
         if end + size > len(data):
             break
         end += size
-    return batches_in(data[:end], path, position)
+    return end

@@ -65,6 +65,42 @@ class MetadataSnapshots:
             ),
         )
 
+    def read_piece(
+        self, snapshot_id: SnapshotId, position: int, bytes_max: int
+    ) -> tuple[bytes, int] | None:
+        """A piece for a follower, and the whole size; None if there is no such snapshot."""
+        if snapshot_id not in self.ids:
+            return None
+        file = self._disk.open(self.path(snapshot_id))
+        try:
+            return file.read(position, bytes_max), file.size
+        finally:
+            file.close()
+
+    def write_piece(self, snapshot_id: SnapshotId, position: int, data: bytes) -> None:
+        """A piece of a snapshot that is being fetched; position 0 begins it anew."""
+        file = self._disk.open(self._part(snapshot_id), create=True)
+        try:
+            file.truncate(position)
+            file.append([data])
+        finally:
+            file.close()
+
+    def finish_pieces(self, snapshot_id: SnapshotId) -> None:
+        """All pieces are there: check them, and make them a snapshot, durably."""
+        part = self._part(snapshot_id)
+        read_snapshot(self._disk.read(part), part)
+        file = self._disk.open(part)
+        try:
+            file.sync()
+        finally:
+            file.close()
+        self._disk.rename(part, self.path(snapshot_id))
+        self._disk.sync_directory(self._directory)
+
+    def _part(self, snapshot_id: SnapshotId) -> str:
+        return self.path(snapshot_id).removesuffix(SUFFIX) + PART_SUFFIX
+
     def size(self, snapshot_id: SnapshotId) -> int:
         return self._disk.size(self.path(snapshot_id))
 

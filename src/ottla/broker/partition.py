@@ -7,12 +7,13 @@ the wire to the handlers.
 
 import logging
 from collections import deque
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from ottla.model.errors import ErrorCode, Refusal
 from ottla.model.types import Offset, TopicPartition, Uuid, WallTime
 from ottla.records.admission import AdmissionPolicy
-from ottla.records.batch import LOG_APPEND_TIME, TRANSACTIONAL, Batch
+from ottla.records.batch import LOG_APPEND_TIME, TRANSACTIONAL, Batch, PlacedBatch
 from ottla.storage.log import Log
 from ottla.storage.producer_state import Duplicate
 
@@ -24,6 +25,10 @@ logger = logging.getLogger(__name__)
 
 class Appending(Protocol):
     """Whoever staged a batch and waits for its end."""
+
+    @property
+    def acks_all(self) -> bool:
+        """Whether every in-sync replica must hold the batch first, or only this broker."""
 
     def appended(self, partition: "Partition") -> None: ...
     def failed(self, code: ErrorCode, message: str | None = None) -> None: ...
@@ -71,6 +76,35 @@ class Partition:
         self._staged: list[tuple[Appending, Offset]] = []
         self._waiting: deque[tuple[Appending, Offset]] = deque()
 
+    @property
+    def is_leader(self) -> bool:
+        return True
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether consumers may fetch from it: it leads or follows."""
+        return True
+
+    def nearest_replica(self, rack: str, offset: Offset) -> int | None:  # noqa: ARG002
+        """Another replica that is nearer to a consumer in `rack`, if one has what it asks for."""
+        return None
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether an append may have to wait for more than this turn."""
+        return self.is_synced_before_reply
+
+    @property
+    def is_under_min_isr(self) -> bool:
+        return False
+
+    @property
+    def is_high_watermark_known(self) -> bool:
+        return True
+
+    def check_enough_replicas(self) -> None:
+        """Refuse what asks for more in-sync replicas than there are: here one is enough."""
+
     def lead(self, leader_epoch: int) -> None:
         """Lead from here on in this epoch, which begins where the log ends."""
         if leader_epoch > self.leader_epoch:
@@ -94,6 +128,15 @@ class Partition:
             self._registry.staged.append(self)
         self._staged.append((appending, log.staged_end))
         return base_offset, append_time
+
+    def append_run(self, batches: Sequence[PlacedBatch], appending: Appending) -> int:
+        """Stage plain batches that have their offsets already; returns how many bytes they are."""
+        log = self.log
+        size = log.stage_placed(batches)
+        if not self._staged:
+            self._registry.staged.append(self)
+        self._staged.append((appending, log.staged_end))
+        return size
 
     def flush(self, now: WallTime) -> None:
         staged, self._staged = self._staged, []

@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING
 from ottla.broker.log_directories import NoRoom
 from ottla.broker.log_sync import LogSync
 from ottla.broker.partition import Partition
+from ottla.broker.replicated_partition import ReplicatedPartition
 from ottla.broker.topic_config import TopicConfig
-from ottla.metadata.cluster import TOPIC_RESOURCE, Topic
+from ottla.metadata.cluster import NO_LEADER, TOPIC_RESOURCE, Topic
+from ottla.metadata.cluster import Partition as PartitionState
 from ottla.metadata.delta import ImageDelta
 from ottla.model.errors import Damaged, ErrorCode, Refusal
 from ottla.model.types import ZERO_UUID, Offset, TopicPartition, Uuid
+from ottla.storage.log import Log
 
 if TYPE_CHECKING:
     from ottla.broker.log_directories import LogDirectories
@@ -50,6 +53,23 @@ class Partitions:
             partition = self._by_name.get((topic, index))
         else:
             partition = self._by_id.get((topic_id, index))
+        if partition is None or not partition.is_leader:
+            raise self._refusal(topic, topic_id, index)
+        return partition
+
+    def readable(self, topic: str, topic_id: Uuid, index: int) -> Partition:
+        """The same for a consumer, which a follower serves as well as the leader."""
+        partition = self.hosted(topic, topic_id, index)
+        if not partition.is_readable:
+            raise self._refusal(topic, topic_id, index)
+        return partition
+
+    def hosted(self, topic: str, topic_id: Uuid, index: int) -> Partition:
+        """The same, whatever its role here is."""
+        if topic:
+            partition = self._by_name.get((topic, index))
+        else:
+            partition = self._by_id.get((topic_id, index))
         if partition is None:
             raise self._refusal(topic, topic_id, index)
         return partition
@@ -65,6 +85,7 @@ class Partitions:
             staged, self.staged = self.staged, []
             for partition in staged:
                 partition.flush(now)
+        self._broker.replicas.sessions.answer_ready()
 
     def flush_soon(self) -> None:
         """The same for what was staged outside a turn of the network."""
@@ -108,6 +129,7 @@ class Partitions:
 
     def take_offline(self, partition: Partition) -> None:
         """Its log cannot be used any more: whoever waits is told, nobody finds it."""
+        self._stand_by(partition)
         self._forget(partition)
         self._offline.add(partition.name)
         partition.fail_waiting(ErrorCode.KAFKA_STORAGE_ERROR)
@@ -133,20 +155,62 @@ class Partitions:
         config = self.topic_config(topic.name)
         for index, state in topic.partitions.items():
             known = self._by_name.get((topic.name, index))
-            if state.leader != me:
+            is_alone = len(state.replicas) == 1
+            is_ours = me in state.replicas and (state.leader == me or not is_alone)
+            if known is not None and (
+                not is_ours or isinstance(known, ReplicatedPartition) is is_alone
+            ):
+                self._let_go(known)
+                known = None
+            if me not in state.replicas:
+                self._delete_moved(topic, index)
+            elif is_ours:
+                known = known or self._host(topic, index, state, config, index not in before)
                 if known is not None:
-                    self._forget(known)
-                    known.fail_waiting(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-                    # What was staged is refused, so the log takes its offsets back.
-                    known.log.truncate_to(known.log.end_offset)
-            elif known is not None:
-                known.lead(state.leader_epoch)
-            else:
-                self._host(topic, index, state.leader_epoch, config, index not in before)
+                    self._take_role(known, state)
+
+    def delete_moved(self) -> None:
+        """What the cluster has moved away from here while we were not there to hear of it."""
+        for topic in self._broker.image.topics_by_name.values():
+            for index, state in topic.partitions.items():
+                if self._broker.node_id not in state.replicas:
+                    self._delete_moved(topic, index)
+
+    def _delete_moved(self, topic: Topic, index: int) -> None:
+        """Not before we know the present: the past may say that what we hold is not ours."""
+        if self._broker.lifecycle.is_registered:
+            self.directories.delete(TopicPartition(topic.name, index), topic.id)
+
+    def _take_role(self, partition: Partition, state: PartitionState) -> None:
+        replicas = self._broker.replicas
+        if state.leader == self._broker.node_id and state.leader_epoch > partition.leader_epoch:
+            partition.flush(self._broker.env.clock.wall())  # What was staged is of this epoch.
+        if not isinstance(partition, ReplicatedPartition):
+            partition.lead(state.leader_epoch)
+        elif state.leader == self._broker.node_id:
+            replicas.unfollow(partition)
+            partition.lead_replicas(state)
+        elif state.leader == NO_LEADER:
+            self._stand_by(partition)
+        else:
+            replicas.follow(partition, state.leader, state.leader_epoch)
+
+    def _let_go(self, partition: Partition) -> None:
+        """It is not ours any more, or will be another kind of partition."""
+        self._stand_by(partition)
+        self._forget(partition)
+        partition.fail_waiting(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        # What was staged is refused, so the log takes its offsets back.
+        partition.log.truncate_to(partition.log.end_offset)
+
+    def _stand_by(self, partition: Partition) -> None:
+        if isinstance(partition, ReplicatedPartition):
+            self._broker.replicas.unfollow(partition)
+            partition.stand_by()
 
     def _host(
-        self, topic: Topic, index: int, leader_epoch: int, config: TopicConfig, is_new: bool
-    ) -> None:
+        self, topic: Topic, index: int, state: PartitionState, config: TopicConfig, is_new: bool
+    ) -> Partition | None:
         name = TopicPartition(topic.name, index)
         settings, now = self._broker.settings, self._broker.env.clock.wall()
         log_config = config.log_config(settings)
@@ -157,18 +221,42 @@ class Partitions:
             self._offline.add(name)
             if isinstance(error, NoRoom):
                 self._homeless.add(name)
-            return
+            return None
         self._offline.discard(name)
-        policy = config.admission_policy(settings)
-        is_synced = config.flush_messages == 1
-        partition = Partition(name, topic.id, log, policy, is_synced, self)
-        partition.lead(leader_epoch)
+        partition = self._partition(name, topic.id, log, config, len(state.replicas) == 1)
         self._by_name[topic.name, index] = partition
         self._by_id[topic.id, index] = partition
+        return partition
+
+    def _partition(
+        self, name: TopicPartition, topic_id: Uuid, log: Log, config: TopicConfig, is_alone: bool
+    ) -> Partition:
+        broker = self._broker
+        policy = config.admission_policy(broker.settings)
+        is_synced = config.flush_messages == 1
+        if is_alone:
+            return Partition(name, topic_id, log, policy, is_synced, self)
+        return ReplicatedPartition(
+            name,
+            topic_id,
+            log,
+            policy,
+            is_synced,
+            self,
+            node=broker.node_id,
+            high_watermark=self.directories.of(log).checkpoints.high_watermarks.get(name, 0),
+            isr_min=config.min_insync_replicas,
+            settings=broker.settings,
+            now=broker.env.clock.monotonic,
+            is_eligible=broker.replicas.is_eligible,
+            propose=broker.replicas.proposals.propose,
+            nearest=broker.replicas.nearest,
+        )
 
     def _remove(self, topic: Topic, index: int) -> None:
         partition = self._by_name.get((topic.name, index))
         if partition is not None and partition.topic_id == topic.id:
+            self._stand_by(partition)
             self._forget(partition)
             partition.fail_waiting(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         self._offline.discard(TopicPartition(topic.name, index))
@@ -190,6 +278,8 @@ class Partitions:
                 partition.log.config = config.log_config(settings)
                 partition.policy = config.admission_policy(settings)
                 partition.is_synced_before_reply = config.flush_messages == 1
+                if isinstance(partition, ReplicatedPartition):
+                    partition.set_isr_min(config.min_insync_replicas)
 
     def _refusal(self, topic: str, topic_id: Uuid, index: int) -> Refusal:
         image = self._broker.image

@@ -8,10 +8,10 @@ remains per request is the batch. `handlers/produce.py` is the reference that te
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.connection import Connection, Reply, Serve
-from ottla.broker.partition import Partition
+from ottla.broker.connection import Connection, Serve
+from ottla.broker.produce_run import FLEXIBLE_SINCE, Prepared, Run, TimedRun, place_run
 from ottla.metadata.cluster import INTERNAL_TOPICS
-from ottla.model.errors import ErrorCode, Refusal
+from ottla.model.errors import ProtocolError, Refusal
 from ottla.model.types import WallTime
 from ottla.protocol.varint import Buffer, finish_uvarint
 from ottla.records.admission import admit
@@ -20,140 +20,19 @@ if TYPE_CHECKING:
     from ottla.broker.server import Broker
 
 PREPARED_MAX: Final = 10_000
-FLEXIBLE_SINCE: Final = 9
 TOPIC_IDS_SINCE: Final = 13
-LOG_START_SINCE: Final = 5
-MESSAGES_SINCE: Final = 8
-ACKS_NONE: Final = 0
-ACKS_ALL: Final = -1
 
 _INT32 = Struct(">i")
 _HEAD = Struct(">Ii")  # Api key and version in one, correlation id.
 _ACKS_TIMEOUT_COUNT = Struct(">hii")
 _COUNT_INDEX = Struct(">ii")
 _ACKS_TIMEOUT = Struct(">hi")
-_NO_THROTTLE: Final = bytes(4)
-
-
-class Prepared:
-    """What all requests that begin with the same bytes have in common."""
-
-    __slots__ = (
-        "acks",
-        "answer",
-        "answer_end",
-        "answer_start",
-        "is_flexible",
-        "partition",
-        "size",
-        "timeout_ms",
-        "version",
-    )
-
-    def __init__(
-        self,
-        partition: Partition,
-        acks: int,
-        timeout_ms: int,
-        version: int,
-        topic: bytes,
-        index: int,
-    ) -> None:
-        self.partition = partition
-        self.acks = acks
-        self.timeout_ms = timeout_ms
-        self.version = version
-        is_flexible = self.is_flexible = version >= FLEXIBLE_SINCE
-        one = b"\x02" if is_flexible else _INT32.pack(1)
-        header_tags = b"\x00" if is_flexible else b""
-        self.answer_start = header_tags + one + topic + one + _INT32.pack(index)
-        if is_flexible:
-            # No record errors, no message, no tags of partition and topic; throttle; no tags.
-            self.answer_end = b"\x01\x00\x00\x00" + _NO_THROTTLE + b"\x00"
-        elif version >= MESSAGES_SINCE:
-            self.answer_end = _INT32.pack(0) + b"\xff\xff" + _NO_THROTTLE
-        else:
-            self.answer_end = _NO_THROTTLE
-        # The whole answer in one call: size, correlation id, the start, error code, base offset,
-        # append time, and from version 5 on the log's start; the end.
-        start = f">ii{len(self.answer_start)}shqq"
-        if version >= LOG_START_SINCE:
-            self.answer = Struct(f"{start}q{len(self.answer_end)}s").pack
-        else:
-            without = Struct(f"{start}{len(self.answer_end)}s").pack
-            self.answer = lambda *values: without(*values[:-2], values[-1])
-        self.size = len(self.answer(0, 0, b"", 0, 0, 0, 0, b"")) - 4
-
-
-class PreparedAppend(Reply):
-    """One such request between its staging and its answer."""
-
-    __slots__ = ("append_time", "base_offset", "prepared")
-
-    def __init__(self, prepared: Prepared, connection: Connection, correlation_id: int) -> None:
-        self.connection = connection
-        self.correlation_id = correlation_id
-        self.pieces = None
-        self.prepared = prepared
-
-    def appended(self, partition: Partition) -> None:
-        if self.pieces is None:  # Else it was timed out before.
-            self._answer(0, partition.log.log_start_offset)
-
-    def failed(self, code: ErrorCode, _message: str | None = None) -> None:
-        if self.pieces is not None:
-            return
-        if self.prepared.acks == ACKS_NONE:
-            self.connection.close()  # Nobody reads an answer.
-            return
-        self.base_offset = self.append_time = -1
-        self._answer(code, -1)
-
-    def _answer(self, code: int, log_start_offset: int) -> None:
-        prepared = self.prepared
-        if prepared.acks == ACKS_NONE:
-            self.pieces = ()
-        else:
-            self.pieces = (
-                prepared.answer(
-                    prepared.size,
-                    self.correlation_id,
-                    prepared.answer_start,
-                    code,
-                    self.base_offset,
-                    self.append_time,
-                    log_start_offset,
-                    prepared.answer_end,
-                ),
-            )
-        self.connection.replied(self)
-
-
-class TimedAppend(PreparedAppend):
-    """One that may have to wait for more than this turn, and does so for its timeout at most."""
-
-    __slots__ = ("_timer",)
-
-    def wait(self, broker: "Broker") -> None:
-        self._timer = broker.call_later(self.prepared.timeout_ms, self._timed_out)
-
-    def appended(self, partition: Partition) -> None:
-        self._timer.cancel()
-        super().appended(partition)
-
-    def failed(self, code: ErrorCode, _message: str | None = None) -> None:
-        self._timer.cancel()
-        super().failed(code)
-
-    def _timed_out(self) -> None:
-        self.failed(ErrorCode.REQUEST_TIMED_OUT)
 
 
 class PreparedProduces:
     def __init__(self, broker: "Broker") -> None:
         self._broker = broker
         self._metrics = broker.metrics
-        self._shared = broker.memory.shared.obj
         self._by_prefix: dict[bytes, Prepared] = {}
         self._length = 0  # Of the last request's beginning; the next one is most likely alike.
         self._now = WallTime(0)  # Of this turn, or 0: the clock is looked at once in a turn.
@@ -167,22 +46,26 @@ class PreparedProduces:
 
     def before(self, otherwise: Serve) -> Serve:
         """Serve whatever begins like a request before it; the rest is for `otherwise`."""
-        by_prefix, append = self._by_prefix, self._append
+        by_prefix, run, append = self._by_prefix, self._run, self._append
         faults, requests = self._broker.faults, self._broker.metrics.requests
 
-        def serve(connection: Connection, frame: memoryview, position: int, end: int) -> None:
+        def serve(
+            connection: Connection, frame: memoryview, position: int, end: int, limit: int
+        ) -> int:
             start = position + self._length
             if position + _HEAD.size < start < end and not faults.waiting:
-                head, correlation_id = _HEAD.unpack_from(frame, position)
-                prepared = by_prefix.get(bytes(frame[position + 8 : start]))
-                if (
-                    prepared is not None
-                    and prepared.version == head  # Produce is API 0.
-                    and append(prepared, connection, frame, start, end, correlation_id)
-                ):
-                    requests[0] += 1
-                    return
-            otherwise(connection, frame, position, end)
+                prepared = by_prefix.get(bytes(frame[position + _HEAD.size : start]))
+                if prepared is not None:
+                    try:
+                        stopped = run(prepared, connection, frame, position - 4, limit)
+                        if stopped > position:
+                            return stopped
+                        if append(prepared, connection, frame, position, start, end):
+                            requests[0] += 1
+                            return end
+                    except (ProtocolError, IndexError):
+                        pass  # A size that is none; the reference says so.
+            return otherwise(connection, frame, position, end, limit)
 
         return serve
 
@@ -190,23 +73,52 @@ class PreparedProduces:
         self, connection: Connection, frame: memoryview, start: int, position: int, end: int
     ) -> bool:
         """Learn how a request begins, if it is of the kind served here, and serve it."""
-        version, correlation_id = _HEAD.unpack_from(frame, start)
+        version = _HEAD.unpack_from(frame, start)[0]
         prepared_end = self._prepare(frame, start, position, end, version)
         if prepared_end is None:
             return False
         prepared, records_start = prepared_end
         self._length = records_start - start
-        return self._append(prepared, connection, frame, records_start, end, correlation_id)
+        return self._append(prepared, connection, frame, start, records_start, end)
+
+    def _run(
+        self,
+        prepared: Prepared,
+        connection: Connection,
+        frame: memoryview,
+        position: int,
+        limit: int,
+    ) -> int:
+        """Append all plain requests that follow each other here; returns where they end."""
+        if self._broker.directories.is_any_full or (
+            prepared.is_slow and prepared.partition.is_under_min_isr
+        ):
+            return position
+        if limit - position > connection.frame_bytes_max + 4:
+            return position  # One of them may be longer than is allowed: each is looked at alone.
+        now = self._now or self._look_at_clock()
+        placed, answers, end = place_run(prepared, frame, position, limit, now)
+        if placed:
+            run = _run_of(prepared, connection, answers)
+            metrics = self._metrics
+            metrics.requests[0] += len(placed)
+            metrics.bytes_in += prepared.partition.append_run(placed, run)
+            self._expect(run)
+        return end
 
     def _append(
         self,
         prepared: Prepared,
         connection: Connection,
         frame: memoryview,
+        position: int,
         start: int,
         end: int,
-        correlation_id: int,
     ) -> bool:
+        """Append one request's batch, if it is one that may be; else nothing has happened."""
+        head, correlation_id = _HEAD.unpack_from(frame, position)
+        if head != prepared.version:  # Produce is API 0, so that its version is all of the head.
+            return False
         if prepared.is_flexible:
             size = frame[start]
             start += 1
@@ -222,30 +134,33 @@ class PreparedProduces:
             if start + size != end:
                 return False
         partition = prepared.partition
-        view = frame[start : start + size]
-        records: Buffer = view
-        # The shared buffer is used again for the next read; a large frame's own is not. A time
-        # stamped into it would be taken for the client's, if the reference came to look at it.
-        if frame.obj is self._shared or partition.policy.is_append_time:
-            records = bytearray(view)
+        if prepared.is_slow and partition.is_under_min_isr:
+            return False  # Acks=all is refused; the reference has the words.
+        records: Buffer = frame[start : start + size]
+        # The batch stays where it is until the turn's flush, unless a time is stamped into it: that
+        # would be taken for the client's, if the reference came to look at it.
+        if partition.policy.is_append_time:
+            records = bytearray(records)
         broker = self._broker
-        is_timed = partition.is_synced_before_reply and prepared.acks == ACKS_ALL
-        appending = (TimedAppend if is_timed else PreparedAppend)(
-            prepared, connection, correlation_id
-        )
+        answers: list[bytes] = []
         try:
             if broker.directories.is_any_full:
                 broker.partitions.check_writable(partition)
             now = self._now or self._look_at_clock()
-            batch = admit(records, partition.policy, now, prepared.version, view)
-            appending.base_offset, appending.append_time = partition.append(batch, appending)
+            batch = admit(records, partition.policy, now, prepared.version)
+            run = _run_of(prepared, connection, answers)
+            base_offset, append_time = partition.append(batch, run)
         except Refusal:
             return False  # The reference meets the same refusal and knows all of its words.
+        answers.append(prepared.one_answer(correlation_id, base_offset, append_time))
         self._metrics.bytes_in += size
-        connection.replies.append(appending)
-        if type(appending) is TimedAppend:
-            appending.wait(broker)
+        self._expect(run)
         return True
+
+    def _expect(self, run: Run) -> None:
+        run.connection.replies.append(run)
+        if type(run) is TimedRun:
+            run.wait(self._broker)
 
     def _look_at_clock(self) -> WallTime:
         self._now = self._broker.env.clock.wall()
@@ -278,11 +193,17 @@ class PreparedProduces:
             return None
         if partition.name.topic in INTERNAL_TOPICS:
             return None  # The reference says who may.
-        prepared = Prepared(partition, acks, timeout_ms, version, topic, index)
+        prepared = Prepared(key, partition, acks, timeout_ms, version, topic, index)
         if len(self._by_prefix) >= PREPARED_MAX:
             self._by_prefix.clear()
         self._by_prefix[key] = prepared
         return prepared, records_start
+
+
+def _run_of(prepared: Prepared, connection: Connection, answers: list[bytes]) -> Run:
+    if prepared.is_slow:
+        return TimedRun(prepared, connection, answers)
+    return Run(prepared, connection, answers)
 
 
 Beginning = tuple[int, int, bytes, int, int]

@@ -1,45 +1,43 @@
-"""Drives the metadata log of this node: loads it, leads it, writes decisions, publishes the image.
+"""Drives the metadata log of this node: takes part in the quorum, decides, publishes the image.
 
-Append, sync, apply to the committed image, tell the subscribers, answer: in this order, for all
-decisions that gathered while the last sync ran. `image` holds only what is committed. A full disk
-refuses decisions until there is room; any other failure of the log ends `run`, and the process.
+Where this node leads: append, sync, and once a majority has it apply to the committed image, tell
+the subscribers, answer. Where it does not, requests go to the node that does, and the image grows
+by what was fetched and is committed. A full disk refuses decisions until there is room; any other
+failure of the log ends `run`, and the process.
 """
 
 import asyncio
-import errno
+import contextlib
 import logging
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
-from ottla.broker.machine_host import MachineHost
-from ottla.broker.metadata_log import FormatRefused, MetadataLog, MetadataLogSettings
+from ottla.broker.active_controller import ActiveController, Told
+from ottla.broker.committed_image import CommittedImage
+from ottla.broker.controller_channel import ControllerChannel
+from ottla.broker.metadata_checks import check_version, check_voters
+from ottla.broker.metadata_log import MetadataLog, MetadataLogSettings
+from ottla.broker.quorum_shell import DISK_FULL, QuorumShell
+from ottla.env import network
 from ottla.env.environment import Environment
-from ottla.metadata.batches import as_transaction, data_batches, encoded
-from ottla.metadata.controller import Controller
 from ottla.metadata.decisions import ControllerSettings
 from ottla.metadata.delta import ImageDelta
-from ottla.metadata.features import (
-    KRAFT_VERSION,
-    METADATA_VERSION_MAX,
-    METADATA_VERSION_MIN,
-    METADATA_VERSIONS,
-    advertised,
-    kept_but_not_served,
-    raised_alone,
-)
-from ottla.metadata.ids import new_uuid
-from ottla.metadata.image import ClusterImage, InconsistentRecord
-from ottla.metadata.snapshot import records_of
-from ottla.model.errors import Damaged, ErrorCode, Refusal
-from ottla.model.types import NodeId, Offset, Uuid
+from ottla.metadata.features import KRAFT_VERSION, advertised, raised_alone
+from ottla.metadata.image import ClusterImage
+from ottla.model.errors import ErrorCode, Refusal
+from ottla.model.types import Millis, NodeId, Offset, Uuid
+from ottla.protocol.control_records import QuorumControl
 from ottla.protocol.metadata_records import AbortTransactionRecord, MetadataRecord
+from ottla.quorum.leadership import Leader
+from ottla.quorum.machine import Quorum
+from ottla.quorum.roles import Follower
+from ottla.quorum.timing import Timing
+from ottla.quorum.voters import Address, ReplicaKey
 
 logger = logging.getLogger(__name__)
 
 Subscriber = Callable[[ImageDelta], None]
-
-_DISK_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +49,15 @@ class Identity:
     directory_id: Uuid  # Of the directory that holds the metadata log.
 
 
-class _Pending(NamedTuple):
-    base_offset: Offset
-    records: Sequence[MetadataRecord]
-    values: Sequence[bytes]
+@dataclass(frozen=True, slots=True)
+class QuorumSettings:
+    """This node's place among the controllers."""
+
+    listener: str = "CONTROLLER"
+    endpoints: Mapping[str, Address] = field(default_factory=dict)  # Where its own listens.
+    bootstrap: Sequence[Address] = ()
+    is_controller: bool = True
+    timing: Timing = field(default_factory=Timing)
 
 
 class QuorumDriver:
@@ -65,78 +68,134 @@ class QuorumDriver:
         controller_settings: ControllerSettings,
         log_settings: MetadataLogSettings,
         bootstrap: Sequence[MetadataRecord] = (),
+        settings: QuorumSettings | None = None,
     ) -> None:
         """`bootstrap` are the first records of a new cluster, as formatting left them."""
         self.identity = identity
-        self.image = ClusterImage(identity.cluster_id)
-        self.log = MetadataLog(env, identity.node_id, identity.directory_id, log_settings)
+        self.log = MetadataLog(env, log_settings)
+        self._committed = CommittedImage(identity.cluster_id, self.log)
         self._env = env
+        self._settings = settings or QuorumSettings()
+        self.quorum = Quorum(
+            ReplicaKey(identity.node_id, identity.directory_id),
+            identity.cluster_id,
+            self.log,
+            self.log.history,
+            self.log.state,
+            below=env.random.randrange,
+            timing=self._settings.timing,
+            listener=self._settings.listener,
+            endpoints=self._settings.endpoints,
+            bootstrap=self._settings.bootstrap,
+            is_controller=self._settings.is_controller,
+        )
+        self.shell = QuorumShell(env, self.log, self.quorum, self)
+        self.channel = ControllerChannel(env.network, env.clock, self.controller_address)
         self._controller_settings = controller_settings
         self._bootstrap = bootstrap
+        self.on_began: Callable[[], None] | None = None  # Called when this node begins to lead.
         self._subscribers: list[Subscriber] = []
-        self._controller = self._new_controller()
-        self._host: MachineHost[object, MetadataRecord, Any]
-        self._next_offset: Offset = 0
-        self._pending: list[_Pending] = []
+        self._active: ActiveController | None = None  # While this node leads.
         self._committing: asyncio.Future[None] | None = None
+        self._forwarding: set[asyncio.Task[None]] = set()
         self._work = asyncio.Event()
-        self._is_stopping = False
+        self._progress = asyncio.Event()
+        self._failure: BaseException | None = None
+        self._is_stopping = self._is_closed = False
 
     def open(self) -> None:
-        """Read the newest snapshot and the log after it. Blocks; Damaged says what is wrong."""
-        try:
-            for offset, record in self.log.load():
-                self._controller.apply(offset, record)
-                self.image.apply(offset, record)
-        except InconsistentRecord as error:
-            what = f"after offset {self.image.offset} {error}"
-            raise Damaged(self.log.directory, 0, what) from error
-        self._check_version()
-        self._passed_controls()
-        self.image.take_delta()
-        self._controller.image.take_delta()
+        """Read the newest snapshot and open the log. Blocks; Damaged says what is wrong.
 
-    async def lead(self) -> None:
-        """Stand for election, which the only voter wins, and settle what the log left open."""
-        await self.log.begin_epoch(self._env.clock.wall())
-        self._passed_controls()
-        self._host = self._new_host()
-        if self._controller.image.is_in_transaction:
-            self._write([AbortTransactionRecord(reason="The controller was restarted.")])
-        if not self._controller.image.metadata_version:
-            self._write(list(self._bootstrap))
-        raised = raised_alone(self._controller.image.features)
-        if raised:
-            self._write(raised)
-        await self.settle()
+        What a single voter has on disk is committed; others have to ask what is.
+        """
+        self._committed.load()
+        if self.is_alone:
+            self._committed.advance(self.log.end_offset)
+        check_version(self.image, self.log.directory)
+        check_voters(self.quorum, self.log.directory)
+        self.image.take_delta()
+
+    async def join(self) -> None:
+        """Take part in the quorum, until the image is as new as that of the leader.
+
+        A single voter leads at once, and settles what the log left open.
+        """
+        self.shell.loop = asyncio.get_running_loop()
+        self.shell.happened(self.quorum.started)
+        if not self.is_alone:
+            logger.info("looking for the active controller")
+        while True:
+            self._progress.clear()
+            await self.settle()
+            if self.is_ready:
+                return
+            await self._progress.wait()
+
+    @property
+    def image(self) -> ClusterImage:
+        """The cluster, as far as it is committed."""
+        return self._committed.image
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether this node knows the cluster as its leader does."""
+        role, known = self.quorum.role, self.quorum.high_watermark
+        if known is None or self.image.offset + 1 < known or not self.image.metadata_version:
+            return False
+        if isinstance(role, Leader):
+            return known > role.epoch_start_offset
+        return isinstance(role, Follower) and known >= role.leader_high_watermark >= 0
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether this node is the only voter: what it has on disk is committed."""
+        return self.quorum.is_voter and self.quorum.voters.is_alone
 
     @property
     def is_leader(self) -> bool:
-        return self.log.quorum.is_leader
+        return self._active is not None
 
     @property
     def leader_epoch(self) -> int:
-        return self.log.quorum.state.epoch
+        return self.quorum.state.epoch
 
     @property
     def high_watermark(self) -> Offset:
-        """With one voter all that is synced is committed."""
         return self.image.offset + 1
 
     @property
     def finalized_features(self) -> dict[str, int]:
         """The levels that clients may rely on; that of the quorum is in its own records."""
         features = advertised(self.image.features)
-        if self.log.quorum.kraft_version:
-            features[KRAFT_VERSION] = self.log.quorum.kraft_version
+        if self.quorum.kraft_version:
+            features[KRAFT_VERSION] = self.quorum.kraft_version
         return features
+
+    def silent_brokers(self, silent_ms: Millis) -> list[NodeId]:
+        """Who should have been heard by this controller, if it is the active one."""
+        if self._active is None:
+            return []
+        return self._active.controller.silent_brokers(self._env.clock.monotonic(), silent_ms)
 
     def subscribe(self, subscriber: Subscriber) -> None:
         """`subscriber` hears of each change once it is in `image`, before anyone is answered."""
         self._subscribers.append(subscriber)
 
     async def submit(self, request: object) -> Any:  # noqa: ANN401
-        """The controller's response, once it is committed; raises the Refusal it gives instead."""
+        """The active controller's response, once committed; raises the Refusal it gives instead."""
+        while True:
+            if self._active is None:
+                response = await self.channel.ask(request, lambda: self._active is not None)
+                if response is not None:
+                    return response
+            try:
+                return await self.decide(request)
+            except Refusal as refusal:
+                if refusal.code != ErrorCode.NOT_CONTROLLER or self._is_closed:
+                    raise  # Else the next leader is asked.
+
+    async def decide(self, request: object) -> Any:  # noqa: ANN401
+        """Like `submit`, but NOT_CONTROLLER where another node decides."""
         answered: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
         def answer(reply: object) -> None:
@@ -147,52 +206,83 @@ class QuorumDriver:
             else:
                 answered.set_result(reply)
 
-        self.ask(request, answer)
+        self._decide(request, answer)
         return await answered
 
     def ask(self, request: object, on_reply: Callable[[Any], None]) -> None:
         """Like `submit`, for those who cannot wait: `on_reply` gets the response or a Refusal."""
-        self._host.submit(request, on_reply)
+        if self._active is not None:
+            self._decide(request, on_reply)
+            return
+        task = asyncio.get_running_loop().create_task(self._forward(request, on_reply))
+        self._forwarding.add(task)
+        task.add_done_callback(self._forwarding.discard)
 
     async def run(self) -> None:
         """Commit what is decided, until `stop`; whatever it raises is the end of this node."""
-        while self._pending or not self._is_stopping:
-            if not self._pending:
+        while self._has_pending or not self._is_stopping:
+            if not self._has_pending:
                 self._work.clear()
                 await self._work.wait()
             await self.settle()
             await self.snapshot_if_due()
 
     async def settle(self) -> None:
-        """Commit what is decided so far: the work of `run`, and of a start before `run`.
+        """Write what is decided so far, and act on what the quorum says of it.
 
-        A commit that has begun goes on even if whoever waits for it is cancelled: between the
+        A write that has begun goes on even if whoever waits for it is cancelled: between the
         file and the image there is no half.
         """
-        while self._pending or self._committing is not None:
-            if self._committing is None:
-                self._committing = asyncio.ensure_future(self._commit())
-            committing = self._committing
-            try:
-                await asyncio.shield(committing)
-            finally:
-                if committing.done():
-                    self._committing = None
+        while True:
+            if self._failure is not None:
+                raise self._failure
+            if self._has_pending and self._committing is None:
+                self._committing = asyncio.ensure_future(self._write())
+            if self._committing is not None:
+                await asyncio.shield(self._committing)
+            await self.shell.settle()
+            if self._failure is None and self._committing is None and not self._has_pending:
+                return
+
+    @property
+    def _has_pending(self) -> bool:
+        return self._active is not None and bool(self._active.pending)
 
     def stop(self) -> None:
         """`run` ends after what is pending."""
         self._is_stopping = True
         self._work.set()
 
+    async def hand_over(self, timeout_ms: Millis) -> None:
+        """Before a clean stop: another voter should lead soon."""
+        self.shell.happened(self.quorum.resign)  # Nothing happens where it does not lead.
+        await self.shell.settle()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout_ms / 1000):
+                while not self.quorum.has_told_all:
+                    self._progress.clear()
+                    await self._progress.wait()
+
     def close(self) -> None:
         """After `settle`, when nobody asks any more."""
+        self._let_go()
         self.log.close()
 
     async def abandon(self) -> None:
         """Let go of the files as they are, once no worker has them any more."""
+        self._let_go()
         if self._committing is not None:
             await asyncio.wait([self._committing])
         self.log.abandon()
+
+    def _let_go(self) -> None:
+        self._is_closed = True
+        self.shell.close()
+        self.channel.close()
+        for task in self._forwarding:
+            task.cancel()
+        if self._active is not None:
+            self._active.drop(Refusal(ErrorCode.NOT_CONTROLLER))
 
     async def snapshot_if_due(self) -> None:
         """Also for whoever keeps house: a snapshot may be due by time alone."""
@@ -203,104 +293,107 @@ class QuorumDriver:
         try:
             await self.log.write_snapshot(self.image.frozen())
         except OSError as error:
-            if error.errno not in _DISK_FULL:
+            if error.errno not in DISK_FULL:
                 raise
             logger.error("no room for a snapshot of the metadata log: %s", error)
 
-    async def _commit(self) -> None:
-        """Write all that is pending, one batch at a time.
+    async def wait_written(self) -> None:
+        if self._committing is not None:
+            await asyncio.wait([self._committing])
 
-        Each is synced before the next is written: so after a power cut only the last batch can be
-        torn, and damage before it is never mistaken for that.
-        """
-        pending, self._pending = self._pending, []
-        now = self._env.clock.wall()
-        records = iter([record for decision in pending for record in decision.records])
-        decisions = [decision.values for decision in pending]
-        for batch in data_batches(decisions, pending[0].base_offset, self.leader_epoch, now):
-            offset = self.log.end_offset
-            try:
-                self.log.append(batch, now)
-            except OSError as error:
-                if error.errno not in _DISK_FULL or self.image.is_in_transaction:
-                    raise
-                self._publish()
-                self._start_again(error)
-                return
-            await self.log.sync()
-            while offset < self.log.end_offset:
-                self.image.apply(offset, next(records))
-                offset += 1
-        self._publish()
+    def began(self, epoch: int) -> None:
+        """This node leads: settle what the log left open."""
+        active = self._active = self._new_active(epoch)
+        image = active.controller.image
+        if image.is_in_transaction:
+            active.write_records([AbortTransactionRecord(reason="The controller was restarted.")])
+        if not image.metadata_version:
+            active.write_records(list(self._bootstrap))
+        if self.is_alone and (raised := raised_alone(image.features)):
+            active.write_records(raised)
+        if self.on_began is not None and not self.is_alone:
+            self.on_began()
 
-    def _publish(self) -> None:
-        """All that is in the image is committed: act on it, then answer."""
-        delta = self.image.take_delta()
+    def ended(self, epoch: int) -> None:
+        logger.info("this controller is not the active one any more, after epoch %d", epoch)
+        active, self._active = self._active, None
+        if active is not None:
+            active.drop(Refusal(ErrorCode.NOT_CONTROLLER))
+
+    def write_control(self, records: tuple[QuorumControl, ...]) -> None:
+        if self._active is not None:
+            self._active.write_controls(records)
+
+    def committed(self, high_watermark: Offset) -> None:
+        """Fold all below it into the image, act on it, then answer."""
+        own = list(self._active.written) if self._active is not None else []
+        self._publish(self._committed.advance(high_watermark, own))
+        self.log.history.committed(self.image.offset + 1)
+        if self._active is not None:
+            self._active.committed(high_watermark)
+        self._work.set()
+
+    def snapshot_installed(self) -> None:
+        self._publish(self._committed.replace())
+
+    def acted(self) -> None:
+        self.channel.leader_changed()
+        self._progress.set()
+
+    def failed(self, error: BaseException) -> None:
+        self._failure = error
+        self._work.set()
+        self._progress.set()
+
+    def _publish(self, delta: ImageDelta) -> None:
         for subscriber in self._subscribers:
             subscriber(delta)
-        self._host.committed(self.image.offset + 1)
 
-    def _append(self, records: list[MetadataRecord]) -> tuple[Offset, list[MetadataRecord]]:
-        """Give a decision its offsets and its bytes; `_commit` writes them."""
-        version = self._controller.image.metadata_version
-        records = as_transaction(records, version)
-        base = self._next_offset
-        self._pending.append(_Pending(base, records, encoded(records, version)))
-        self._next_offset = base + len(records)
-        self._work.set()
-        return base, records
+    def _decide(self, request: object, on_reply: Callable[[Any], None]) -> None:
+        if self._active is None:
+            on_reply(Refusal(ErrorCode.NOT_CONTROLLER))
+        else:
+            self._active.submit(request, on_reply)
 
-    def _write(self, records: list[MetadataRecord]) -> None:
-        """A decision of the driver's own."""
-        base, written = self._append(records)
-        for offset, record in enumerate(written, base):
-            self._controller.apply(offset, record)
+    async def _forward(self, request: object, on_reply: Callable[[Any], None]) -> None:
+        try:
+            reply = await self.submit(request)
+        except Refusal as refusal:
+            reply = refusal
+        on_reply(reply)
 
-    def _start_again(self, error: OSError) -> None:
+    async def _write(self) -> None:
+        active = self._active
+        assert active is not None, "only a leader writes"
+        try:
+            await active.write()
+        except OSError as error:
+            if error.errno not in DISK_FULL or self.image.is_in_transaction:
+                self.failed(error)
+            else:
+                logger.error("the metadata log cannot be written: %s", error)
+                self._start_again(active)
+        finally:
+            self._committing = None
+
+    def _start_again(self, active: ActiveController) -> None:
         """Forget what is not in the log, and whatever rested on it."""
-        logger.error("the metadata log cannot be written: %s", error)
-        self._pending.clear()
-        host = self._host
-        self._controller = self._new_controller()
-        for record in records_of(self.image):
-            self._controller.apply(self.image.offset, record)
-        self._passed_controls()
-        self._host = self._new_host()
-        host.drop(
+        if active.is_dropped:
+            return
+        self._active = self._new_active(active.epoch)
+        active.drop(
             Refusal(
                 ErrorCode.KAFKA_STORAGE_ERROR,
                 "The disk that holds the metadata log is full: free some space, then retry.",
             )
         )
 
-    def _new_controller(self) -> Controller:
-        random = self._env.random
-        return Controller(
-            self.identity.cluster_id,
-            self._controller_settings,
-            below=random.randrange,
-            new_uuid=lambda: new_uuid(random.randbytes),
+    def _new_active(self, epoch: int) -> ActiveController:
+        told = Told(self._work.set, self.shell.log_grew, self.shell.log_synced)
+        return ActiveController(
+            self._env, self.log, self._controller_settings, self.image, epoch, told
         )
 
-    def _new_host(self) -> MachineHost[object, MetadataRecord, Any]:
-        return MachineHost(self._controller, self._append, self._env.clock, self._next_offset)
-
-    def _passed_controls(self) -> None:
-        """Control records are the quorum's: the machines only count past them."""
-        self._next_offset = self.log.end_offset
-        self.image.offset = self._next_offset - 1
-        self._controller.passed(self._next_offset - 1)
-
-    def _check_version(self) -> None:
-        version = self.image.metadata_version
-        if version and not METADATA_VERSION_MIN <= version <= METADATA_VERSION_MAX:
-            bound = "at most" if version > METADATA_VERSION_MAX else "at least"
-            level = METADATA_VERSION_MAX if version > METADATA_VERSION_MAX else METADATA_VERSION_MIN
-            raise FormatRefused(
-                f"{self.log.directory} has metadata.version {version}, but this Ottla opens "
-                f"{bound} {level} ({METADATA_VERSIONS[level]})."
-            )
-        unserved = kept_but_not_served(self.image.features)
-        if unserved:
-            named = ", ".join(f"{name} {level}" for name, level in sorted(unserved.items()))
-            logger.warning("kept in the metadata log, but not served by this Ottla yet: %s", named)
+    def controller_address(self) -> network.Address | None:
+        role = self.quorum.role
+        return network.Address(*role.address) if isinstance(role, Follower) else None

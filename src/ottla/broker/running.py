@@ -79,7 +79,8 @@ async def _serve(
             logger.info("metrics at http://%s/metrics", where)
         for line in prepare(env.disk, settings, env.clock.wall(), env.random.randbytes):
             logger.info("%s", line)
-        await broker.start()
+        if not await _started(broker, stopped):
+            return
     except (OSError, SettingsError, DirectoryRefused, FormatRefused, Damaged) as error:
         raise StartRefused(explained(error, settings)) from error
     add_gauges(broker)
@@ -93,6 +94,19 @@ async def _serve(
     await broker.stop()
     await watched.close()
     logger.info("stopped")
+
+
+async def _started(broker: Broker, stopped: "asyncio.Future[None]") -> bool:
+    """False if it was told to stop before: a node may wait for long until its quorum is there."""
+    starting = asyncio.ensure_future(broker.start())
+    await asyncio.wait((starting, stopped), return_when=asyncio.FIRST_COMPLETED)
+    if not starting.done():
+        logger.info("stopping before it has started")
+        starting.cancel()
+        await asyncio.wait([starting])
+        return False
+    starting.result()
+    return True
 
 
 def _stop_on_signals() -> "asyncio.Future[None]":

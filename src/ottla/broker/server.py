@@ -13,8 +13,10 @@ from typing import Any
 from ottla.broker.cleaner import Cleaner
 from ottla.broker.connection import Serve
 from ottla.broker.connections import Connections
+from ottla.broker.controller_apis import ControllerDispatcher
 from ottla.broker.coordinators import GroupCoordinators
-from ottla.broker.dispatch import CONTROLLER_SERVED, SERVED, Dispatcher
+from ottla.broker.death_watch import DeathWatch
+from ottla.broker.dispatch import SERVED, Dispatcher
 from ottla.broker.faults import Faults
 from ottla.broker.fetch_sessions import FetchSessions
 from ottla.broker.formatting import bootstrap_records
@@ -27,8 +29,13 @@ from ottla.broker.partitions import Partitions
 from ottla.broker.prepared_produce import PreparedProduces
 from ottla.broker.producer_ids import ProducerIds
 from ottla.broker.quorum_driver import QuorumDriver
-from ottla.broker.quorum_settings import controller_settings, metadata_log_settings
+from ottla.broker.quorum_settings import (
+    controller_settings,
+    metadata_log_settings,
+    quorum_settings,
+)
 from ottla.broker.replica_directories import ReplicaDirectories
+from ottla.broker.replicas import Replicas
 from ottla.broker.settings import Settings
 from ottla.env.environment import Environment
 from ottla.env.network import Address, Channel, Listening, Peer, SocketOptions
@@ -38,6 +45,8 @@ from ottla.metadata.image import ClusterImage
 from ottla.model.types import Millis, Monotonic, NodeId
 
 logger = logging.getLogger(__name__)
+
+HAND_OVER_MS_MAX = 2000  # Until all voters know that this node leads them no more.
 
 
 class Broker:
@@ -49,14 +58,17 @@ class Broker:
         self.metrics = Metrics()
         self.faults = Faults()
         self.memory = RequestMemory(settings.queued_max_request_bytes)
+        self.memory.flush = self._before_sending
         self.fetch_sessions = FetchSessions(
             settings.max_incremental_fetch_session_cache_slots, env.random.randrange
         )
         self.prepared_produces = PreparedProduces(self)
         self.connections = Connections(lambda: self.settings, self.memory, env.clock.monotonic)
         self.directories = LogDirectories(settings, env, self._directory_failed)
+        self.replicas = Replicas(self)
         self.partitions = Partitions(self, self.directories)
         self.lifecycle = Lifecycle(self)
+        self.death_watch = DeathWatch(self)
         self.replica_directories = ReplicaDirectories(self)
         self.producer_ids = ProducerIds(self)
         self.groups = GroupCoordinators(self)
@@ -65,7 +77,8 @@ class Broker:
         self.failed: asyncio.Future[None]  # Done, with the reason, if the broker cannot go on.
         self.cleaner = Cleaner(self)
         self._housekeeping = Housekeeping(self)
-        self._listening: list[Listening] = []
+        self._listening: dict[str, Listening] = {}  # By listener.
+        self._open: set[str] = set()  # The listeners whose doors are open.
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop: asyncio.AbstractEventLoop
 
@@ -98,29 +111,41 @@ class Broker:
             controller_settings(self.settings),
             metadata_log_settings(self.settings),
             bootstrap_records(self.env.disk, self.settings.metadata_log_dir),
+            quorum_settings(self.settings, self.addresses),
         )
         self.quorum.open()
+        if not self.quorum.is_alone:
+            self._open_doors(self.settings.controller_listener_names)  # Others wait for our vote.
+        self.quorum.on_began = self.death_watch.controller_began
+        await self.quorum.join()
         if any(resource_type == BROKER_RESOURCE for resource_type, _ in self.image.configs):
             self._resolve_settings()
         self.directories.load_logs(self.image)
         self.partitions.load()
         self.quorum.subscribe(self._image_changed)
-        await self.quorum.lead()
         self.spawn(self.quorum.run())
-        await self.lifecycle.register_controller()
-        await self.lifecycle.register()
+        if self.settings.is_controller:
+            await self.lifecycle.register_controller()
+        if self.settings.is_broker:
+            await self.lifecycle.register()
         self._housekeeping.start()
         self.cleaner.start()
+        self.partitions.delete_moved()
+        self.replicas.start()
         self.groups.start()
-        for listening in self._listening:
-            listening.start()
+        self._open_doors(list(self._listening))
 
     async def stop(self) -> None:
         """Stop cleanly: what follows needs no recovery."""
+        if not self.quorum.is_alone:
+            if self.settings.is_broker:
+                await self.lifecycle.hand_over()
+            await self.quorum.hand_over(HAND_OVER_MS_MAX)
         await self._close()
         marks = self.partitions.high_watermarks()
         try:
-            await self.lifecycle.shut_down()
+            if self.quorum.is_alone:
+                await self.lifecycle.shut_down()
             self.quorum.close()
             self.directories.close(self.lifecycle.broker_epoch, marks)
         except OSError as error:
@@ -155,15 +180,24 @@ class Broker:
         )
         for endpoint in self.settings.listeners:
             is_controller = endpoint.name in self.settings.controller_listener_names
-            served = CONTROLLER_SERVED if is_controller else SERVED
-            dispatcher = self.dispatchers[endpoint.name] = Dispatcher(self, served)
-            serve: Serve = dispatcher.serve
+            dispatcher = (
+                ControllerDispatcher(self, self.death_watch.connection_closed)
+                if is_controller
+                else Dispatcher(self, SERVED)
+            )
+            self.dispatchers[endpoint.name] = dispatcher
             if not is_controller:
-                serve = self.prepared_produces.before(serve)
-            accept = partial(self._accept, endpoint.name, serve)
+                dispatcher.serve = self.prepared_produces.before(dispatcher.serve)
+            accept = partial(self._accept, endpoint.name, dispatcher.serve)
             listening = await self.env.network.listen(endpoint.host, endpoint.port, accept, options)
-            self._listening.append(listening)
+            self._listening[endpoint.name] = listening
             self.addresses[endpoint.name] = listening.address
+
+    def _open_doors(self, listeners: list[str]) -> None:
+        for name in listeners:
+            if name in self._listening and name not in self._open:
+                self._open.add(name)
+                self._listening[name].start()
 
     def _accept(self, listener: str, serve: Serve, channel: Channel) -> Peer:
         return self.connections.accept(channel, listener, serve)
@@ -183,8 +217,10 @@ class Broker:
             self._resolve_settings()
             self.partitions.reconfigure_all()
         self.partitions.apply(delta)
+        self.replicas.brokers_changed(delta.brokers)
         self.groups.apply(delta)
         self.replica_directories.image_changed(delta)
+        self.lifecycle.image_changed(delta)
 
     def _resolve_settings(self) -> None:
         """What the cluster has set for its brokers, or for this one, over what the file says."""
@@ -204,11 +240,12 @@ class Broker:
             self.spawn(self.lifecycle.tell_offline())
 
     async def _close(self) -> None:
-        for listening in self._listening:
+        for listening in self._listening.values():
             listening.close()
         self._before_sending()
         self.connections.close_all()
         self._housekeeping.stop()
+        self.replicas.stop()
         self.groups.stop()
         tasks = list(self._tasks)
         for task in tasks:

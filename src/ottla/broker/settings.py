@@ -49,6 +49,15 @@ class Settings:
     controller_listener_names: list[str]
     controller_quorum_voters: list[Voter]
     controller_quorum_bootstrap_servers: list[HostPort]
+    broker_heartbeat_interval_ms: int
+    broker_session_timeout_ms: int
+    controller_quorum_election_backoff_max_ms: int
+    controller_quorum_election_timeout_ms: int
+    controller_quorum_fetch_max_bytes: int
+    controller_quorum_fetch_snapshot_max_bytes: int
+    controller_quorum_fetch_timeout_ms: int
+    controller_quorum_request_timeout_ms: int
+    controller_quorum_retry_backoff_ms: int
     log_dirs: list[str]
     metadata_log_dir: str
     # Connections and requests.
@@ -107,11 +116,36 @@ class Settings:
     log_segment_delete_delay_ms: int
     producer_id_expiration_check_interval_ms: int
     producer_id_expiration_ms: int
+    # Replicas.
+    auto_leader_rebalance_enable: bool
+    leader_imbalance_check_interval_seconds: int
+    ottla_drained: bool
+    ottla_rebalance_enable: bool
+    ottla_rebalance_interval_ms: int
+    ottla_rebalance_lost_after_ms: int
+    ottla_rebalance_moves_max: int
+    replica_fetch_backoff_ms: int
+    replica_fetch_max_bytes: int
+    replica_fetch_min_bytes: int
+    replica_fetch_response_max_bytes: int
+    replica_fetch_wait_max_ms: int
     replica_high_watermark_checkpoint_interval_ms: int
+    replica_lag_time_max_ms: int
+    replica_selector_class: str | None
+    replica_socket_timeout_ms: int
+    unclean_leader_election_interval_ms: int
     # Groups and their offsets.
+    group_consumer_assignment_interval_ms: int
     group_consumer_assignors: list[str]
     group_consumer_heartbeat_interval_ms: int
+    group_consumer_max_assignment_interval_ms: int
+    group_consumer_max_heartbeat_interval_ms: int
+    group_consumer_max_session_timeout_ms: int
     group_consumer_max_size: int
+    group_consumer_migration_policy: str
+    group_consumer_min_assignment_interval_ms: int
+    group_consumer_min_heartbeat_interval_ms: int
+    group_consumer_min_session_timeout_ms: int
     group_consumer_session_timeout_ms: int
     group_initial_rebalance_delay_ms: int
     group_max_session_timeout_ms: int
@@ -215,6 +249,14 @@ class Settings:
         return [e for e in self.listeners if e.name in self.controller_listener_names]
 
     @property
+    def is_broker(self) -> bool:
+        return "broker" in self.process_roles
+
+    @property
+    def is_controller(self) -> bool:
+        return "controller" in self.process_roles
+
+    @property
     def is_quorum_static(self) -> bool:
         """Whether the voters are fixed by a setting, and not by records of the metadata log."""
         return bool(self.controller_quorum_voters)
@@ -241,6 +283,23 @@ class Settings:
         elif 0 < queued < request:
             least = f"must be -1 or at least socket.request.max.bytes, which is {request}"
             refuse("queued.max.request.bytes", str(queued), least, self._origins)
+        self._check_groups()
+
+    def _check_groups(self) -> None:
+        """As Kafka does: what a group has unless it says otherwise keeps the bounds for that."""
+        for rest in ("session.timeout.ms", "heartbeat.interval.ms", "assignment.interval.ms"):
+            low, high = f"group.consumer.min.{rest}", f"group.consumer.max.{rest}"
+            name = f"group.consumer.{rest}"
+            value: int = getattr(self, _attribute(name))
+            if value < getattr(self, _attribute(low)):
+                refuse(name, str(value), f"must be at least {low}", self._origins)
+            if value > getattr(self, _attribute(high)):
+                refuse(name, str(value), f"must be at most {high}", self._origins)
+        heartbeat_ms = self.group_consumer_heartbeat_interval_ms
+        if heartbeat_ms >= self.group_consumer_session_timeout_ms:
+            name = "group.consumer.heartbeat.interval.ms"
+            what = "must be less than group.consumer.session.timeout.ms"
+            refuse(name, str(heartbeat_ms), what, self._origins)
 
 
 def zero_configuration(

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from ottla import __version__
-from ottla.cli import configs, dlq, groups, log, topics
+from ottla.cli import cdc, configs, dlq, groups, log, pipeline, topics
 from ottla.cli.cluster import cluster
 from ottla.cli.consume import consume
 from ottla.cli.main import run_light
@@ -70,6 +70,8 @@ app.command()(produce)
 app.command()(consume)
 app.add_typer(groups.app)
 app.add_typer(dlq.app)
+app.add_typer(pipeline.app)
+app.add_typer(cdc.app)
 app.add_typer(configs.app)
 app.command()(cluster)
 app.add_typer(log.app)

@@ -1,4 +1,4 @@
-"""`ottla configs`: see and change what topics and brokers are configured to do."""
+"""`ottla configs`: see and change what topics, brokers and groups are configured to do."""
 
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     name="configs",
-    help="See and change what topics and brokers are configured to do.",
+    help="See and change what topics, brokers and groups are configured to do.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -44,11 +44,13 @@ DEFAULT_SOURCE = 5
 class Kind(StrEnum):
     TOPIC = "topic"
     BROKER = "broker"
+    GROUP = "group"
 
 
 KindArgument = Annotated[Kind, typer.Argument(help="Whose configs.")]
 NameArgument = Annotated[
-    str, typer.Argument(metavar="NAME", help="A topic's name, a broker's id, or 'default'.")
+    str,
+    typer.Argument(metavar="NAME", help="A topic's or group's name, a broker's id, or 'default'."),
 ]
 
 
@@ -68,13 +70,14 @@ def describe(
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     as_json: AsJson = False,
 ) -> None:
-    """Show the configs of a topic or a broker.
+    """Show the configs of a topic, a broker or a group.
 
     \b
     Examples:
       ottla configs describe topic orders
       ottla configs describe topic orders retention.ms segment.bytes -d
       ottla configs describe broker 1 --all --json
+      ottla configs describe group billing --all
     """
     from ottla.cli.terminal import say, show_json, show_table
     from ottla.client.admin import Admin
@@ -117,13 +120,14 @@ def alter(
     ] = False,
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
 ) -> None:
-    """Change configs of a topic, of one broker, or of all brokers ('default').
+    """Change configs of a topic, a group, one broker, or all brokers ('default').
 
     \b
     Examples:
       ottla configs alter topic orders --set retention.ms=86400000
       ottla configs alter topic orders --append cleanup.policy=compact --unset segment.ms
       ottla configs alter broker default --set log.retention.ms=3600000
+      ottla configs alter group billing --set consumer.session.timeout.ms=60000
     """
     from ottla.cli.terminal import plural, say
     from ottla.client.admin import Admin
@@ -147,6 +151,8 @@ def _resource(kind: Kind, name: str) -> "tuple[ResourceType, str]":
 
     if kind is Kind.TOPIC:
         return ResourceType.TOPIC, name
+    if kind is Kind.GROUP:
+        return ResourceType.GROUP, name
     if name == ALL_BROKERS:
         return ResourceType.BROKER, ""
     if not name.isdecimal():

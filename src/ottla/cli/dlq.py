@@ -88,8 +88,9 @@ def replay(
 ) -> None:
     """Send dead letters back, as they were: key, value, timestamp and their own headers.
 
-    What was replayed is remembered, so that a second replay sends only what came since. Without
-    --execute nothing is sent. To replay again: ottla groups reset-offsets.
+    What was replayed is remembered, even if it is killed in the middle, so that a second replay
+    sends only what came since. Without --execute nothing is sent. To replay again: ottla groups
+    reset-offsets.
 
     \b
     Examples:

@@ -36,13 +36,21 @@ def load_file(path: str, options: Namespace) -> Settings:
 def load_changed(
     properties: dict[str, str], origins: dict[str, str], options: Namespace
 ) -> Settings:
+    for key, value in changes_of(options).items():
+        properties[key] = value
+        origins[key] = "--set"
+    return Settings.load(properties, options.ignore_unknown, origins=origins)
+
+
+def changes_of(options: Namespace) -> dict[str, str]:
+    """What `--set` says."""
+    changes = {}
     for change in options.changes:
         key, equals, value = change.partition("=")
         if not equals or not key.strip():
             raise SettingsError(f"--set {change} is not of the form key=value.")
-        properties[key.strip()] = value
-        origins[key.strip()] = "--set"
-    return Settings.load(properties, options.ignore_unknown, origins=origins)
+        changes[key.strip()] = value
+    return changes
 
 
 def _read(path: str) -> list[Property]:

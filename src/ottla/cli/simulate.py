@@ -72,5 +72,6 @@ def _line(report: "Report") -> str:
     return (
         f"seed {report.seed}: {report.digest}  {report.events} events in "
         f"{report.virtual_seconds:.1f} virtual s, {report.starts} starts, {report.acknowledged} of "
-        f"{report.sent} acknowledged, {report.read} read  {faults}"
+        f"{report.sent} acknowledged, {report.read} read, {report.commits} offsets committed  "
+        f"{faults}"
     )

@@ -1,16 +1,18 @@
 """`ottla up`: one broker on this machine, with no configuration at all."""
 
-from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 
 from ottla.broker.preparation import prepare_up
 from ottla.broker.settings import zero_configuration
+from ottla.broker.settings_error import SettingsError
 from ottla.cli.serving import serve
-from ottla.cli.settings_file import add_settings_options, load_changed
+from ottla.cli.settings_file import add_settings_options, changes_of, load_changed
 
 EXAMPLES = """
 Examples:
   ottla up
+  ottla up --brokers 3
   ottla up --data /var/lib/ottla --port 19092
   ottla up --set num.partitions=4 --set log.retention.hours=24
 """
@@ -26,8 +28,39 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--data", default="data", metavar="DIR", help="default: ./data")
     parser.add_argument("--host", default="127.0.0.1", help="default: 127.0.0.1")
     parser.add_argument("--port", type=int, default=9092, help="default: 9092; 0 takes a free one")
+    parser.add_argument(
+        "--brokers", type=int, default=1, metavar="N", help="this many nodes, a process each"
+    )
     add_settings_options(parser)
     options = parser.parse_args(arguments)
+    if options.brokers != 1:
+        _up_many(options)
+        return
     properties = zero_configuration(options.data, host=options.host, port=options.port)
     settings = load_changed(properties, {}, options)
     serve(settings, prepare_up)
+
+
+def _up_many(options: Namespace) -> None:
+    """Check what was asked for before anything is made, then run the nodes."""
+    import os
+    import socket
+
+    from ottla.broker.local_cluster import LocalCluster
+    from ottla.cli.nodes import run_nodes
+
+    if options.brokers < 1:
+        raise SettingsError(f"--brokers {options.brokers}: a cluster has one node or more.")
+    if not 0 < options.port <= 65_535 - 2 * options.brokers:
+        raise SettingsError(f"--port {options.port} leaves no room for the ports of all nodes.")
+    cluster = LocalCluster.at(
+        os.path.abspath(options.data),
+        options.brokers,
+        host=options.host,
+        port=options.port,
+        rack=socket.gethostname(),
+    )
+    changes = changes_of(options)
+    for node in cluster.nodes:
+        load_changed(cluster.properties_of(node), {}, options)
+    run_nodes(cluster, changes)

@@ -44,6 +44,7 @@ class ProducerSettings:
     buffer_bytes_max: int = 32 * 1024 * 1024
     delivery_ms_max: Millis = 120_000  # For a batch with all of its retries.
     request_ms_max: Millis = 30_000
+    stops_at_failure: bool = False  # Write nothing of a partition after what could not be written.
 
     @property
     def uses_id(self) -> bool:
@@ -89,7 +90,9 @@ class Delivery:
         settings: ProducerSettings,
         identify: Callable[[], Awaitable[Identity]],
         delivered: Callable[[TopicPartition, int, ClientError | None], None],
+        identity: Identity | None = None,
     ) -> None:
+        """`identity` is what it begins with, if another run may have written the same."""
         self._cluster = cluster
         self._topic_partition = topic_partition
         self._settings = settings
@@ -101,8 +104,9 @@ class Delivery:
         self._enough = asyncio.Event()
         self._empty = asyncio.Event()
         self._empty.set()
-        self._identity: Identity | None = None
+        self._identity = identity
         self._next_sequence = 0
+        self._stopped_by: ClientError | None = None
 
     def add(self, record: Record, size: int) -> "asyncio.Future[Written]":
         future: asyncio.Future[Written] = asyncio.get_running_loop().create_future()
@@ -151,6 +155,9 @@ class Delivery:
 
     async def _deliver(self, package: Package, deadline: Monotonic) -> None:
         """Attempt until the batch is written or has failed for good."""
+        if self._stopped_by is not None:
+            self._fail(package, self._stopped_by)
+            return
         while True:
             try:
                 base_offset, timestamp_ms = await self._attempt(package)
@@ -250,6 +257,8 @@ class Delivery:
     def _fail(self, package: Package, failure: ClientError) -> None:
         if package.may_be_written:
             self._identity = None  # Whether its sequence was used nobody knows.
+        if self._settings.stops_at_failure:
+            self._stopped_by = failure
         for item in package.items:
             if not item.future.done():
                 item.future.set_exception(failure)

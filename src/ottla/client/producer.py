@@ -24,8 +24,15 @@ RECORD_OVERHEAD_BYTES = 24  # About what a record's lengths and deltas take.
 
 
 class Producer:
-    def __init__(self, cluster: Cluster, settings: ProducerSettings | None = None) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        settings: ProducerSettings | None = None,
+        identity: Identity | None = None,
+    ) -> None:
+        """With an `identity` of an earlier run, what that run wrote is not written twice."""
         self.settings = settings or ProducerSettings()
+        self._given = identity
         self.unwritten_bytes = 0
         self._cluster = cluster
         self._sticky = StickyPartitions(cluster.random)
@@ -102,7 +109,8 @@ class Producer:
 
     def _begin(self, topic_partition: TopicPartition) -> Delivery:
         delivery = self._deliveries[topic_partition] = Delivery(
-            self._cluster, topic_partition, self.settings, self._identify, self._delivered
+            *(self._cluster, topic_partition, self.settings, self._identify, self._delivered),
+            identity=self._given,
         )
         self._running.append(self._tasks.create_task(delivery.run()))
         return delivery
@@ -116,16 +124,20 @@ class Producer:
         self._room.set()
 
     async def _identify(self) -> Identity:
-        """A producer id of our own; with it brokers tell a retry from a new batch."""
+        return await new_identity(self._cluster)
 
-        async def attempt() -> Identity:
-            connection = await self._cluster.any_broker()
-            answer = await connection.ask(
-                wire.Request(transactional_id=None, transaction_timeout_ms=0),
-                wire.Response,
-                timeout_ms=self.settings.request_ms_max,
-            )
-            check(answer.error_code, about="no producer id")
-            return Identity(answer.producer_id, answer.producer_epoch)
 
-        return await self._cluster.retrying(attempt)
+async def new_identity(cluster: Cluster) -> Identity:
+    """A producer id of our own; with it brokers tell a retry from a new batch."""
+
+    async def attempt() -> Identity:
+        connection = await cluster.any_broker()
+        answer = await connection.ask(
+            wire.Request(transactional_id=None, transaction_timeout_ms=0),
+            wire.Response,
+            timeout_ms=cluster.settings.request_ms_max,
+        )
+        check(answer.error_code, about="no producer id")
+        return Identity(answer.producer_id, answer.producer_epoch)
+
+    return await cluster.retrying(attempt)

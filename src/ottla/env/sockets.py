@@ -262,12 +262,21 @@ class SocketChannel:
         if pieces and not self._is_reading_ahead:
             self._watch(self._events | WRITE)
             return
-        self._watch(self._events & ~WRITE)
+        if self._events & WRITE:
+            self._watch(self._events & ~WRITE)
         if not pieces:
             self._peer.sent()
 
     def _send_buffers(self) -> int:
         pieces = self._pieces
+        if len(pieces) == 1:
+            data: bytes | bytearray | memoryview = pieces[0]  # type: ignore[assignment]
+            sent = self._socket.send(data)  # type: ignore[union-attr]
+            if sent == len(data):
+                pieces.clear()
+            else:
+                pieces[0] = memoryview(data)[sent:]
+            return sent
         buffers: list[bytes | bytearray | memoryview] = []
         flags = 0
         for piece in pieces:
@@ -278,7 +287,7 @@ class SocketChannel:
             if len(buffers) == PIECES_PER_SEND_MAX:
                 break
         # Answers are small: to join them costs less than to describe each to the kernel.
-        data = buffers[0] if len(buffers) == 1 else b"".join(buffers)
+        data = b"".join(buffers)
         sent = self._socket.send(data, flags)  # type: ignore[union-attr]
         if len(buffers) == len(pieces):
             pieces.clear()

@@ -5,7 +5,7 @@ was written, and every later request of that broker has to name it.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ottla.metadata import leaderships
@@ -28,6 +28,14 @@ from ottla.protocol.messages import broker_heartbeat, broker_registration, unreg
 
 _RESERVED_DIRECTORY_MAX = 100
 FENCE, UNFENCE = 1, -1
+
+
+@dataclass(frozen=True, slots=True)
+class Died:
+    """A command of our own: this incarnation's process is gone, as its host says for sure."""
+
+    broker_id: NodeId
+    broker_epoch: Offset
 
 
 def check_epoch(image: ClusterImage, broker_id: int, epoch: int) -> Broker:
@@ -164,10 +172,11 @@ def heartbeat(
 ) -> Outcome:
     broker = check_epoch(around.image, request.broker_id, request.broker_epoch)
     is_caught_up = request.current_metadata_offset >= registered_at
+    sessions.read_to(broker.id, request.current_metadata_offset)
     written: list[Any] = []
     after = broker
     if broker.in_controlled_shutdown:
-        if not leaderships.leads_any(around, broker.id) and not broker.is_fenced:
+        if not broker.is_fenced and _may_stop(around, sessions, broker):
             written, after = fence(around, broker), replace(broker, is_fenced=True)
     elif broker.is_fenced:
         if not request.want_shut_down and not request.want_fence and is_caught_up:
@@ -176,6 +185,7 @@ def heartbeat(
         written, after = fence(around, broker), replace(broker, is_fenced=True)
     elif request.want_shut_down:
         written, after = _begin_shutdown(around, broker)
+        sessions.handed_over(broker.id, around.image.offset + len(written))
     sessions.touch(broker.id, now)
     offline = set(request.offline_log_dirs).intersection(broker.directories)
     if offline and has_directories(around.image.metadata_version):
@@ -195,6 +205,23 @@ def fence(around: Surroundings, broker: Broker) -> list[Any]:
 
 def unfence(around: Surroundings, broker: Broker) -> list[Any]:
     return [_change(broker, fenced=UNFENCE), *leaderships.come_back(around, broker.id)]
+
+
+def died(around: Surroundings, sessions: Sessions, command: Died) -> Outcome:
+    """Fence it now: no session has to run out for a process that is known to be gone."""
+    broker = around.image.brokers.get(command.broker_id)
+    if broker is None or broker.epoch != command.broker_epoch:
+        return Outcome([], None)
+    sessions.forget(broker.id)
+    return Outcome([] if broker.is_fenced else fence(around, broker), None)
+
+
+def _may_stop(around: Surroundings, sessions: Sessions, broker: Broker) -> bool:
+    """Once it leads nothing, and every other broker has read who does instead."""
+    if leaderships.leads_any(around, broker.id):
+        return False
+    others = [b.id for b in around.image.brokers.values() if b.is_active and b.id != broker.id]
+    return sessions.is_hand_over_known(broker.id, others)
 
 
 def _begin_shutdown(around: Surroundings, broker: Broker) -> tuple[list[Any], Broker]:

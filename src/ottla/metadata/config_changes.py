@@ -22,6 +22,7 @@ from ottla.metadata.configs.alteration import (
     check_topic_configs,
 )
 from ottla.metadata.configs.catalogue import BROKER_CONFIGS, TOPIC_CONFIGS
+from ottla.metadata.configs.group import GROUP_CONFIGS, check_group_configs
 from ottla.metadata.decisions import Outcome, Surroundings
 from ottla.metadata.features import is_elr_enabled
 from ottla.metadata.topic_names import fault_of
@@ -32,7 +33,11 @@ from ottla.protocol.messages import alter_configs, incremental_alter_configs
 
 VALUE_BYTES_MAX: Final = (1 << 15) - 1  # Of a config's value, as Kafka's own records allow it.
 
-_DEFINITIONS: Final = {TOPIC_RESOURCE: TOPIC_CONFIGS, BROKER_RESOURCE: BROKER_CONFIGS}
+_DEFINITIONS: Final = {
+    TOPIC_RESOURCE: TOPIC_CONFIGS,
+    BROKER_RESOURCE: BROKER_CONFIGS,
+    GROUP_RESOURCE: GROUP_CONFIGS,
+}
 
 
 class _Resource(Protocol):
@@ -189,6 +194,8 @@ def _check_changes(
             raise Refusal(
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist."
             )
+    elif kind == GROUP_RESOURCE:
+        check_group_configs(after, around.settings.broker_configs)
     elif kind == BROKER_RESOURCE:
         check_broker_configs(after, is_cluster_default=not name)
         if is_elr_enabled(around.image.features):

@@ -8,10 +8,12 @@ modules of their own; here is only who decides what, and what time brings.
 from collections.abc import Callable
 from typing import Any
 
-from ottla.metadata import brokers, registrations
+from ottla.metadata import balancing, brokers, leader_elections, reassignments, registrations
 from ottla.metadata.config_changes import alter_configs_incrementally, replace_configs
 from ottla.metadata.decisions import ControllerSettings, Outcome, Surroundings
+from ottla.metadata.feature_updates import update_features
 from ottla.metadata.image import ClusterImage
+from ottla.metadata.isr_changes import alter_partitions
 from ottla.metadata.partition_creation import create_partitions
 from ottla.metadata.producer_id_blocks import allocate_producer_ids
 from ottla.metadata.sessions import Sessions
@@ -19,22 +21,27 @@ from ottla.metadata.topic_creation import create_topics
 from ottla.metadata.topic_deletion import delete_topics
 from ottla.model.errors import ErrorCode, Refusal
 from ottla.model.machine import Decision, Ticket
-from ottla.model.types import Monotonic, NodeId, Offset, Uuid
+from ottla.model.types import Millis, Monotonic, NodeId, Offset, Uuid
 from ottla.protocol.messages import (
     allocate_producer_ids as allocate_producer_ids_wire,
 )
 from ottla.protocol.messages import (
     alter_configs,
+    alter_partition,
+    alter_partition_reassignments,
     assign_replicas_to_dirs,
     broker_heartbeat,
     broker_registration,
     controller_registration,
+    elect_leaders,
     incremental_alter_configs,
+    list_partition_reassignments,
     unregister_broker,
 )
 from ottla.protocol.messages import create_partitions as create_partitions_wire
 from ottla.protocol.messages import create_topics as create_topics_wire
 from ottla.protocol.messages import delete_topics as delete_topics_wire
+from ottla.protocol.messages import update_features as update_features_wire
 from ottla.protocol.metadata_records import MetadataRecord, RegisterBrokerRecord
 
 Reply = Any  # The response to the request, or the Refusal that a handler turns into one.
@@ -48,11 +55,36 @@ class Controller:
         *,
         below: Callable[[int], int],
         new_uuid: Callable[[], Uuid],
+        image: ClusterImage | None = None,
     ) -> None:
-        self.image = ClusterImage(cluster_id)
+        """`image` is what is committed so far, for this controller alone to go on with."""
+        self.image = image or ClusterImage(cluster_id)
         self._around = Surroundings(self.image, settings, below, new_uuid)
         self._sessions = Sessions(settings.broker_session_timeout_ms, settings.node_id)
         self._registered_at: dict[NodeId, Offset] = {}
+        self._balance_at: Monotonic | None = None
+        self._elect_uncleanly_at: Monotonic | None = None
+        self._rebalance_at: Monotonic | None = None
+        self._absences = balancing.Absences()
+
+    def activated(self, now: Monotonic) -> None:
+        """This controller is the active one from now on: every broker gets a whole session."""
+        settings = self._around.settings
+        for broker in self.image.brokers.values():
+            if not broker.is_fenced:
+                self._sessions.touch(broker.id, now)
+        self._balance_at = _after(now, settings.leader_imbalance_check_interval_ms)
+        self._elect_uncleanly_at = _after(now, settings.unclean_election_check_interval_ms)
+        self._rebalance_at = _after(now, settings.rebalance_interval_ms)
+
+    def silent_brokers(self, now: Monotonic, silent_ms: Millis) -> list[NodeId]:
+        """Who has a session but was not heard for so long: worth a look whether it lives."""
+        return sorted(
+            broker.id
+            for broker in self.image.brokers.values()
+            if (silent := self._sessions.silent_for(broker.id, now)) is not None
+            and silent >= silent_ms
+        )
 
     @property
     def next_offset(self) -> Offset:
@@ -77,16 +109,52 @@ class Controller:
         self.image.offset = offset
 
     def tick(self, now: Monotonic) -> Decision[Any, Reply]:
-        """Fence one broker that has been silent too long; the next tick sees what that changed."""
+        """What time brings, one thing at once: the next tick sees what that changed."""
+        self.image.take_delta()
         for node in self._sessions.expired(now):
             self._sessions.forget(node)
             broker = self.image.brokers.get(node)
             if broker is not None and not broker.is_fenced:
                 return Decision(brokers.fence(self._around, broker))
-        return Decision()
+        return Decision(self._elections(now) or self._moves(now))
+
+    def _elections(self, now: Monotonic) -> list[Any]:
+        settings = self._around.settings
+        is_balanced = settings.is_leadership_balanced
+        if is_balanced and self._balance_at is not None and now >= self._balance_at:
+            changes = leader_elections.balance(self._around)
+            if len(changes) < leader_elections.ELECTIONS_MAX:  # Else the next tick goes on.
+                self._balance_at = _after(now, settings.leader_imbalance_check_interval_ms)
+            return list(changes)
+        if self._elect_uncleanly_at is not None and now >= self._elect_uncleanly_at:
+            changes = leader_elections.elect_uncleanly(self._around)
+            if len(changes) < leader_elections.ELECTIONS_MAX:
+                self._elect_uncleanly_at = _after(now, settings.unclean_election_check_interval_ms)
+            return list(changes)
+        return []
+
+    def _moves(self, now: Monotonic) -> list[Any]:
+        settings = self._around.settings
+        if not settings.is_rebalanced or self._rebalance_at is None or now < self._rebalance_at:
+            return []
+        self._rebalance_at = _after(now, settings.rebalance_interval_ms)
+        self._absences.look(self.image, now)
+        lost = self._absences.longer_than(settings.rebalance_lost_after_ms, now)
+        return list(balancing.next_moves(self._around, lost, settings.rebalance_moves_max))
 
     def next_deadline(self) -> Monotonic | None:
-        return self._sessions.next_deadline()
+        """Where there is only one broker, nothing can be fenced, balanced or elected."""
+        if len(self.image.brokers) < 2:
+            return self._sessions.next_deadline()
+        balance_at = self._balance_at if self._around.settings.is_leadership_balanced else None
+        rebalance_at = self._rebalance_at if self._around.settings.is_rebalanced else None
+        deadlines = (
+            self._sessions.next_deadline(),
+            balance_at,
+            self._elect_uncleanly_at,
+            rebalance_at,
+        )
+        return min((d for d in deadlines if d is not None), default=None)
 
     def _decide(self, command: object, now: Monotonic) -> Outcome:
         subject = _SUBJECTS.get(type(command))
@@ -102,7 +170,13 @@ class Controller:
                 return brokers.heartbeat(self._around, self._sessions, command, registered_at, now)
             case unregister_broker.Request():
                 return brokers.unregister(self._around, self._sessions, command)
+            case brokers.Died():
+                return brokers.died(self._around, self._sessions, command)
         raise Refusal(ErrorCode.UNSUPPORTED_VERSION, f"no controller decides {type(command)}")
+
+
+def _after(now: Monotonic, delay_ms: Millis) -> Monotonic:
+    return Monotonic(now + delay_ms)
 
 
 _SUBJECTS: dict[type, Callable[[Surroundings, Any], Outcome]] = {
@@ -114,4 +188,9 @@ _SUBJECTS: dict[type, Callable[[Surroundings, Any], Outcome]] = {
     allocate_producer_ids_wire.Request: allocate_producer_ids,
     controller_registration.Request: registrations.register_controller,
     assign_replicas_to_dirs.Request: registrations.assign_directories,
+    alter_partition.Request: alter_partitions,
+    elect_leaders.Request: leader_elections.elect_leaders,
+    alter_partition_reassignments.Request: reassignments.alter_reassignments,
+    list_partition_reassignments.Request: reassignments.list_reassignments,
+    update_features_wire.Request: update_features,
 }

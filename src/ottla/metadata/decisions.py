@@ -2,10 +2,13 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
+from ottla.metadata.cluster import BROKER_RESOURCE
 from ottla.metadata.image import ClusterImage
 from ottla.model.types import NodeId, Uuid
+
+DRAINED: Final = "ottla.drained"  # A config of a broker: nothing is to stay on it.
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,6 +17,13 @@ class ControllerSettings:
     partitions_default: int = 1
     replication_factor_default: int = 1
     broker_session_timeout_ms: int = 9000
+    is_leadership_balanced: bool = True  # Preferred replicas get their partitions back in time.
+    leader_imbalance_check_interval_ms: int = 300_000
+    unclean_election_check_interval_ms: int = 300_000
+    is_rebalanced: bool = True  # Replicas are moved when brokers come, go for good or are drained.
+    rebalance_interval_ms: int = 10_000
+    rebalance_moves_max: int = 10
+    rebalance_lost_after_ms: int = 900_000
     # The controller's own server.properties, as far as it was set: topics take defaults from it.
     broker_configs: Mapping[str, str] = field(default_factory=dict)
 
@@ -34,3 +44,7 @@ class Outcome(NamedTuple):
 def is_active(image: ClusterImage, node: NodeId) -> bool:
     broker = image.brokers.get(node)
     return broker is not None and broker.is_active
+
+
+def is_drained(image: ClusterImage, node: NodeId) -> bool:
+    return image.config_of(BROKER_RESOURCE, str(node)).get(DRAINED) == "true"

@@ -2,17 +2,19 @@
 
 With eligible leader replicas (KIP-966) on, a replica that left an ISR below the minimum may still
 lead, because it holds all that was committed; when nobody is left, the last known leader may,
-which counts as an unclean election. Reassignments are decided elsewhere.
+which counts as an unclean election. A reassignment ends as soon as its new replicas are in sync.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from ottla.metadata.cluster import (
     LEADER_UNCHANGED,
     NO_LEADER,
     RECOVERING,
     RECOVERY_UNCHANGED,
+    UNASSIGNED_DIRECTORY,
     Partition,
 )
 from ottla.model.types import NodeId, Uuid
@@ -28,19 +30,54 @@ class Circumstances:
     is_elr_enabled: bool
     is_unclean_allowed: bool = False
     shut_down_uncleanly: NodeId = NO_LEADER  # It may have lost what it acknowledged.
+    is_preferred_wanted: bool = False  # Whoever comes first in the assignment leads if it can.
+    is_epoch_raised_by_shrinking: bool = False  # Clusters before 3.6 rely on it (KAFKA-15021).
+    has_directories: bool = True
+    directory_of_new: Callable[[NodeId], Uuid] = lambda _: UNASSIGNED_DIRECTORY
+
+
+class Target(NamedTuple):
+    """What a partition shall be, before anyone is elected."""
+
+    isr: tuple[NodeId, ...]
+    replicas: tuple[NodeId, ...]
+    adding: tuple[NodeId, ...]
+    removing: tuple[NodeId, ...]
+    leader_recovery_state: int
+
+    @classmethod
+    def of(cls, partition: Partition) -> "Target":
+        return cls(
+            partition.isr,
+            partition.replicas,
+            partition.adding,
+            partition.removing,
+            partition.leader_recovery_state,
+        )
+
+    def completed(self) -> "Target":
+        """The end of its reassignment, if all that shall stay are in sync; else itself."""
+        if not self.adding and not self.removing:
+            return self
+        isr = tuple(node for node in self.isr if node not in self.removing)
+        replicas = tuple(node for node in self.replicas if node not in self.removing)
+        if not replicas or not isr or not set(replicas).issubset(isr):
+            return self
+        return self._replace(isr=isr, replicas=replicas, adding=(), removing=())
 
 
 def change_of(
     topic_id: Uuid,
     index: int,
     partition: Partition,
-    isr: tuple[NodeId, ...],
+    target: Target,
     circumstances: Circumstances,
 ) -> PartitionChangeRecord | None:
-    """The change that gives `partition` this ISR and a fitting leader, or None if all stays."""
-    change = _Change(partition, isr, circumstances)
+    """The change that makes `partition` so, with a fitting leader, or None if all stays."""
+    change = _Change(partition, target.completed(), circumstances)
     record = PartitionChangeRecord(partition_id=index, topic_id=topic_id)
     change.elect(record)
+    change.raise_epoch_for_replicas(record)
     change.note_elr(record)
     if (
         record.isr is None
@@ -48,7 +85,11 @@ def change_of(
         and (change.isr or circumstances.is_elr_enabled)
     ):
         record.isr = list(change.isr)
+    change.raise_epoch_for_isr(record)
     change.note_last_known_leader(record)
+    change.note_assignment(record)
+    if target.leader_recovery_state != partition.leader_recovery_state:
+        record.leader_recovery_state = target.leader_recovery_state
     return None if is_empty(record) else record
 
 
@@ -72,11 +113,10 @@ def is_empty(record: PartitionChangeRecord) -> bool:
 
 
 class _Change:
-    def __init__(
-        self, partition: Partition, isr: tuple[NodeId, ...], circumstances: Circumstances
-    ) -> None:
+    def __init__(self, partition: Partition, target: Target, circumstances: Circumstances) -> None:
         self.partition = partition
-        self.isr = isr
+        self.target = target
+        self.isr = target.isr
         self.around = circumstances
         self.elr = self._next_elr()
 
@@ -88,7 +128,11 @@ class _Change:
             return ()
         candidates = sorted({*self.partition.elr, *self.partition.isr})
         lost = self.around.shut_down_uncleanly
-        return tuple(node for node in candidates if node not in self.isr and node != lost)
+        return tuple(
+            node
+            for node in candidates
+            if node not in self.isr and node != lost and node in self.target.replicas
+        )
 
     def elect(self, record: PartitionChangeRecord) -> None:
         leader, is_unclean = self._leader()
@@ -104,7 +148,11 @@ class _Change:
                 record.leader_recovery_state = RECOVERING
 
     def _leader(self) -> tuple[NodeId, bool]:
-        for node in (self.partition.leader, *self.partition.replicas):
+        replicas = self.target.replicas
+        candidates = (self.partition.leader, *replicas)
+        if self.around.is_preferred_wanted:
+            candidates = (replicas[0], *candidates)
+        for node in candidates:
             if self._is_eligible(node):
                 return node, False
         last_known = self.partition.last_known_elr
@@ -117,7 +165,7 @@ class _Change:
         ):
             return last_known[0], True
         if self.around.is_unclean_allowed:
-            for node in self.partition.replicas:
+            for node in replicas:
                 if self.around.may_lead(node):
                     return node, True
         return NO_LEADER, False
@@ -125,6 +173,22 @@ class _Change:
     def _is_eligible(self, node: NodeId) -> bool:
         is_complete = node in self.isr or (not self.isr and node in self.elr)
         return is_complete and self.around.may_lead(node)
+
+    def raise_epoch_for_replicas(self, record: PartitionChangeRecord) -> None:
+        """Whoever is no replica any more must not go on fetching in the same leader epoch."""
+        if record.leader == LEADER_UNCHANGED and not set(self.partition.replicas).issubset(
+            self.target.replicas
+        ):
+            record.leader = self.partition.leader
+
+    def raise_epoch_for_isr(self, record: PartitionChangeRecord) -> None:
+        if (
+            self.around.is_epoch_raised_by_shrinking
+            and record.leader == LEADER_UNCHANGED
+            and record.isr is not None
+            and not set(self.partition.isr).issubset(record.isr)
+        ):
+            record.leader = self.partition.leader
 
     def note_elr(self, record: PartitionChangeRecord) -> None:
         is_clean = record.isr is None
@@ -143,3 +207,25 @@ class _Change:
             record.leader >= 0 or (before.leader != NO_LEADER and record.leader != NO_LEADER)
         ):
             record.last_known_elr = []
+
+    def note_assignment(self, record: PartitionChangeRecord) -> None:
+        before, target = self.partition, self.target
+        if target.replicas != before.replicas:
+            record.replicas = list(target.replicas)
+            if self.around.has_directories:
+                record.directories = self._directories()
+        if target.removing != before.removing:
+            record.removing_replicas = list(target.removing)
+        if target.adding != before.adding:
+            record.adding_replicas = list(target.adding)
+
+    def _directories(self) -> list[Uuid] | None:
+        """Who was a replica keeps its directory; of a new one the controller may not know it."""
+        before = self.partition
+        directories = [
+            before.directory_of(node)
+            if node in before.replicas
+            else self.around.directory_of_new(node)
+            for node in self.target.replicas
+        ]
+        return None if tuple(directories) == before.directories else directories

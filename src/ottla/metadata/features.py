@@ -30,24 +30,30 @@ KRAFT_VERSION_MAX: Final = 1
 SUPPORTED: Final = {
     METADATA_VERSION: VersionRange(METADATA_VERSION_MIN, METADATA_VERSION_MAX),
     KRAFT_VERSION: VersionRange(0, KRAFT_VERSION_MAX),
+    ELR_VERSION: VersionRange(0, 1),
     GROUP_VERSION: VersionRange(0, 1),
 }
 
 # Known to Kafka 4.3 beside ours, with their highest level: named, so that formatting can tell a
 # feature that is not served yet from one that nobody knows.
 UNSERVED: Final = {
-    ELR_VERSION: 1,
     "share.version": 1,
     "streams.version": 1,
     "transaction.version": 2,
 }
 
+_NO_EPOCH_FOR_SHRINKING_SINCE: Final = 12
 _DIRECTORIES_SINCE: Final = 17
 _TRANSACTIONS_SINCE: Final = 13
 _CONTROLLER_REGISTRATION_SINCE: Final = 15
 _ELR_SINCE: Final = 23
 _CORDONED_SINCE: Final = 30
 _GROUP_VERSION_SINCE: Final = 22
+
+
+def is_leader_epoch_raised_by_shrinking(metadata_version: int) -> bool:
+    """Brokers of old releases followed an ISR that shrank only in a new leader epoch."""
+    return metadata_version < _NO_EPOCH_FOR_SHRINKING_SINCE
 
 
 def has_directories(metadata_version: int) -> bool:
@@ -68,6 +74,13 @@ def has_cordoned_directories(metadata_version: int) -> bool:
 
 def is_elr_enabled(features: Mapping[str, int]) -> bool:
     return features.get(ELR_VERSION, 0) > 0 and features.get(METADATA_VERSION, 0) >= _ELR_SINCE
+
+
+def metadata_version_needed(feature: str, level: int) -> int:
+    """The metadata.version below which a feature cannot have this level."""
+    if level == 0:
+        return 0
+    return {ELR_VERSION: _ELR_SINCE, GROUP_VERSION: _GROUP_VERSION_SINCE}.get(feature, 0)
 
 
 def advertised(features: Mapping[str, int]) -> dict[str, int]:

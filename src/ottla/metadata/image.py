@@ -94,6 +94,7 @@ class ClusterImage:
         for name, value in vars(self).items():
             setattr(copy, name, dict(value) if isinstance(value, dict) else value)
         copy._changes = Changes()
+        copy._transaction = None if self._transaction is None else list(self._transaction)
         return copy
 
     def take_delta(self) -> ImageDelta:

@@ -1,16 +1,22 @@
 """What becomes of partitions when a broker goes, comes back, or comes back without its data."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 
-from ottla.metadata.cluster import NO_LEADER, Partition
+from ottla.metadata.cluster import NO_LEADER, UNASSIGNED_DIRECTORY, Partition, Topic
 from ottla.metadata.decisions import Surroundings, is_active
-from ottla.metadata.elections import Circumstances, change_of
-from ottla.metadata.features import is_elr_enabled
+from ottla.metadata.elections import Circumstances, Target, change_of
+from ottla.metadata.features import (
+    has_directories,
+    is_elr_enabled,
+    is_leader_epoch_raised_by_shrinking,
+)
 from ottla.metadata.image import ClusterImage
 from ottla.metadata.topic_configs import effective_config
 from ottla.model.types import NodeId, Uuid
 from ottla.protocol.metadata_records import PartitionChangeRecord
+
+MayLead = Callable[[NodeId], bool]
 
 
 def leave(
@@ -56,6 +62,24 @@ def forget(around: Surroundings, node: NodeId) -> list[PartitionChangeRecord]:
     )
 
 
+def leave_partitions(
+    around: Surroundings, node: NodeId, concerned: Iterable[tuple[Uuid, int, Partition]]
+) -> list[PartitionChangeRecord]:
+    """`node` leaves the ISR of these, as they will be by then: their disk is offline."""
+    changes = []
+    for topic_id, index, partition in concerned:
+        if node not in partition.isr:
+            continue
+        topic = around.image.topics_by_id[topic_id]
+        circumstances = Elections(around, topic).of(partition, may_lead=_others(around, node))
+        isr = tuple(other for other in partition.isr if other != node)
+        target = Target.of(partition)._replace(isr=isr)
+        change = change_of(topic_id, index, partition, target, circumstances)
+        if change is not None:
+            changes.append(change)
+    return changes
+
+
 def leads_any(around: Surroundings, node: NodeId) -> bool:
     return any(
         partition.leader == node
@@ -64,7 +88,45 @@ def leads_any(around: Surroundings, node: NodeId) -> bool:
     )
 
 
-def _others(around: Surroundings, node: NodeId) -> Callable[[NodeId], bool]:
+class Elections:
+    """What elections in one topic depend on; its configs are looked up once for all of them."""
+
+    def __init__(self, around: Surroundings, topic: Topic) -> None:
+        self._around = around
+        self._isr_min = int(effective_config(around, topic.name, "min.insync.replicas") or 1)
+        self.is_unclean_allowed = (
+            effective_config(around, topic.name, "unclean.leader.election.enable") == "true"
+        )
+
+    def of(
+        self,
+        partition: Partition,
+        *,
+        may_lead: MayLead | None = None,
+        is_unclean_allowed: bool | None = None,
+        is_preferred_wanted: bool = False,
+        shut_down_uncleanly: NodeId = NO_LEADER,
+    ) -> Circumstances:
+        image = self._around.image
+        version = image.metadata_version
+        if may_lead is None:
+            may_lead = partial(is_active, image)
+        if is_unclean_allowed is None:
+            is_unclean_allowed = self.is_unclean_allowed
+        return Circumstances(
+            may_lead=partial(_may_lead_from_its_disk, image, partition, may_lead),
+            isr_min=min(self._isr_min, len(partition.replicas)),
+            is_elr_enabled=is_elr_enabled(image.features),
+            is_unclean_allowed=is_unclean_allowed,
+            shut_down_uncleanly=shut_down_uncleanly,
+            is_preferred_wanted=is_preferred_wanted,
+            is_epoch_raised_by_shrinking=is_leader_epoch_raised_by_shrinking(version),
+            has_directories=has_directories(version),
+            directory_of_new=partial(_default_directory, image),
+        )
+
+
+def _others(around: Surroundings, node: NodeId) -> MayLead:
     return lambda candidate: candidate != node and is_active(around.image, candidate)
 
 
@@ -72,38 +134,35 @@ def _changes(
     around: Surroundings,
     is_concerned: Callable[[Partition], bool],
     *,
-    may_lead: Callable[[NodeId], bool],
+    may_lead: MayLead,
     without: NodeId = NO_LEADER,
     is_lost: bool = False,
 ) -> list[PartitionChangeRecord]:
     lost = without if is_lost else NO_LEADER
-    is_elr = is_elr_enabled(around.image.features)
     changes = []
     for topic in around.image.topics_by_id.values():
         concerned = [(i, p) for i, p in topic.partitions.items() if is_concerned(p)]
         if not concerned:
             continue
-        # What a topic's configs say is looked up once, not for each of its partitions.
-        isr_min = int(effective_config(around, topic.name, "min.insync.replicas") or 1)
-        unclean = effective_config(around, topic.name, "unclean.leader.election.enable") == "true"
+        elections = Elections(around, topic)
         for index, partition in concerned:
-            circumstances = Circumstances(
-                partial(_may_lead_from_its_disk, around.image, partition, may_lead),
-                min(isr_min, len(partition.replicas)),
-                is_elr,
-                unclean,
-                lost,
-            )
+            circumstances = elections.of(partition, may_lead=may_lead, shut_down_uncleanly=lost)
             isr = tuple(node for node in partition.isr if node != without)
-            change = change_of(topic.id, index, partition, isr, circumstances)
+            target = Target.of(partition)._replace(isr=isr)
+            change = change_of(topic.id, index, partition, target, circumstances)
             if change is not None:
                 changes.append(change)
     return changes
 
 
 def _may_lead_from_its_disk(
-    image: ClusterImage, partition: Partition, may_lead: Callable[[NodeId], bool], node: NodeId
+    image: ClusterImage, partition: Partition, may_lead: MayLead, node: NodeId
 ) -> bool:
     """A broker that lost the disk of a replica does not lead it, or an empty log would."""
     broker = image.brokers.get(node)
     return broker is not None and may_lead(node) and broker.has_disk_of(partition)
+
+
+def _default_directory(image: ClusterImage, node: NodeId) -> Uuid:
+    broker = image.brokers.get(node)
+    return broker.default_directory if broker else UNASSIGNED_DIRECTORY

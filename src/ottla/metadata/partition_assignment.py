@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ottla.metadata.cluster import UNASSIGNED_DIRECTORY, Partition
-from ottla.metadata.decisions import Surroundings, is_active
+from ottla.metadata.decisions import Surroundings, is_active, is_drained
 from ottla.metadata.image import ClusterImage
 from ottla.metadata.placement import place
 from ottla.metadata.snapshot import partition_record
@@ -18,7 +18,10 @@ def placed(around: Surroundings, count: int, replication_factor: int) -> list[Pa
     """New partitions on brokers that the placement picks."""
     check_count(count)
     image = around.image
-    replicas = place(image.brokers.values(), count, replication_factor, around.below)
+    brokers = [broker for broker in image.brokers.values() if not is_drained(image, broker.id)]
+    if len(brokers) < replication_factor:
+        brokers = list(image.brokers.values())  # Better on one that is to be emptied than nowhere.
+    replicas = place(brokers, count, replication_factor, around.below)
     partitions = []
     for nodes in replicas:
         isr = tuple(node for node in nodes if is_active(image, node))

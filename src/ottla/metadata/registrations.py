@@ -2,9 +2,12 @@
 
 from typing import Any
 
+from ottla.metadata import leaderships
 from ottla.metadata.brokers import check_epoch
+from ottla.metadata.cluster import Partition
 from ottla.metadata.decisions import Outcome, Surroundings
 from ottla.metadata.features import has_controller_registration, has_directories
+from ottla.metadata.image import merged
 from ottla.model.errors import ErrorCode, Refusal
 from ottla.model.types import NodeId, Uuid
 from ottla.protocol import metadata_records as records
@@ -38,8 +41,9 @@ def assign_directories(around: Surroundings, request: assign_replicas_to_dirs.Re
     image = around.image
     if not has_directories(image.metadata_version):
         raise Refusal(ErrorCode.UNSUPPORTED_VERSION, "Directory assignment is not supported yet.")
-    node = check_epoch(image, request.broker_id, request.broker_epoch).id
+    broker = check_epoch(image, request.broker_id, request.broker_epoch)
     written: list[Any] = []
+    offline: list[tuple[Uuid, int, Partition]] = []
     response = assign_replicas_to_dirs.Response()
     for directory in request.directories:
         answered = assign_replicas_to_dirs.ResponseDirectoryData(id=directory.id)
@@ -47,12 +51,16 @@ def assign_directories(around: Surroundings, request: assign_replicas_to_dirs.Re
             answers = []
             for partition in topic.partitions:
                 index = partition.partition_index
-                code = _assign(around, node, directory.id, topic.topic_id, index, written)
+                assigned = _assign(around, broker.id, directory.id, topic.topic_id, index, written)
+                code = assigned if isinstance(assigned, ErrorCode) else ErrorCode.NONE
                 answers.append(assign_replicas_to_dirs.ResponsePartitionData(index, code))
+                if not isinstance(assigned, ErrorCode) and directory.id not in broker.directories:
+                    offline.append((topic.topic_id, index, assigned))
             answered.topics.append(
                 assign_replicas_to_dirs.ResponseTopicData(topic.topic_id, answers)
             )
         response.directories.append(answered)
+    written += leaderships.leave_partitions(around, broker.id, offline)
     return Outcome(written, response)
 
 
@@ -63,7 +71,8 @@ def _assign(
     topic_id: Uuid,
     index: int,
     written: list[Any],
-) -> ErrorCode:
+) -> ErrorCode | Partition:
+    """The partition as it is from then on, or why not."""
     topic = around.image.topics_by_id.get(topic_id)
     if topic is None:
         return ErrorCode.UNKNOWN_TOPIC_ID
@@ -76,10 +85,10 @@ def _assign(
         directory if replica == node else known
         for replica, known in zip(partition.replicas, partition.directories, strict=True)
     ]
-    if directories != list(partition.directories):
-        written.append(
-            records.PartitionChangeRecord(
-                partition_id=index, topic_id=topic_id, directories=directories
-            )
-        )
-    return ErrorCode.NONE
+    if directories == list(partition.directories):
+        return partition
+    change = records.PartitionChangeRecord(
+        partition_id=index, topic_id=topic_id, directories=directories
+    )
+    written.append(change)
+    return merged(partition, change)

@@ -12,12 +12,12 @@ from ottla.protocol.messages.create_topics import CreatableTopicConfigs
 def effective_config(around: Surroundings, topic: str, name: str) -> str | None:
     """The value that counts for a topic: its own, the broker's, the cluster's, or the default."""
     own = around.image.config_of(TOPIC_RESOURCE, topic).get(name)
-    return topic_default(_layers(around), name) if own is None else own
+    return topic_default(layers(around), name) if own is None else own
 
 
 def created_configs(around: Surroundings, own: Mapping[str, str]) -> list[CreatableTopicConfigs]:
     """All configs of a topic that is created with `own`, as CreateTopics answers them."""
-    described = describe_topic(_layers(around), own)
+    described = describe_topic(layers(around), own)
     return [
         CreatableTopicConfigs(
             name=config.name,
@@ -31,7 +31,7 @@ def created_configs(around: Surroundings, own: Mapping[str, str]) -> list[Creata
     ]
 
 
-def _layers(around: Surroundings) -> Layers:
+def layers(around: Surroundings) -> Layers:
     image, settings = around.image, around.settings
     return Layers(
         this_broker=image.config_of(BROKER_RESOURCE, str(settings.node_id)),

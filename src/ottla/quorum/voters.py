@@ -19,12 +19,31 @@ class Address(NamedTuple):
     port: int
 
 
+class ReplicaKey(NamedTuple):
+    """A node with the disk that holds its log: on another disk it is another replica."""
+
+    id: NodeId
+    directory_id: Uuid
+
+
 @dataclass(frozen=True, slots=True)
 class Voter:
     id: NodeId
     directory_id: Uuid  # ZERO_UUID where the voters are static.
     endpoints: Mapping[str, Address]  # By listener name.
     kraft_versions: tuple[int, int] = (0, KRAFT_VERSION_MAX)
+
+    def is_replica(self, key: ReplicaKey) -> bool:
+        """A replica that does not say its disk is taken at its word, as Kafka does."""
+        is_same_disk = self.directory_id == key.directory_id
+        return self.id == key.id and (
+            is_same_disk or ZERO_UUID in (self.directory_id, key.directory_id)
+        )
+
+    def address(self, listener: str) -> Address | None:
+        """Where its controller is reached, by the name that we give that listener if it has it."""
+        found = self.endpoints.get(listener)
+        return found if found is not None else next(iter(self.endpoints.values()), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +60,26 @@ class Voters:
     def is_alone(self) -> bool:
         return len(self.by_id) == 1
 
+    @property
+    def majority(self) -> int:
+        return len(self.by_id) // 2 + 1
+
     def has(self, node: NodeId, directory_id: Uuid) -> bool:
         """Whether this very replica votes: the same node with another disk has no memory."""
         voter = self.by_id.get(node)
         return voter is not None and voter.directory_id in (directory_id, ZERO_UUID)
+
+    def voter(self, key: ReplicaKey) -> Voter | None:
+        """The voter that this replica is, if it is one."""
+        voter = self.by_id.get(key.id)
+        return voter if voter is not None and voter.is_replica(key) else None
+
+    def plus(self, voter: Voter) -> "Voters":
+        """With one more, or with one changed."""
+        return Voters.of([*(v for v in self.by_id.values() if v.id != voter.id), voter])
+
+    def minus(self, node: NodeId) -> "Voters":
+        return Voters.of(v for v in self.by_id.values() if v.id != node)
 
     def to_record(self) -> records.VotersRecord:
         return records.VotersRecord(

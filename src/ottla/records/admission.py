@@ -51,6 +51,7 @@ class AdmissionPolicy:
     codec: int | None = field(init=False, default=None)  # None: whatever the producer chose.
     is_append_time: bool = field(init=False, default=False)
     inspects_all: bool = field(init=False, default=False)
+    is_plain: bool = field(init=False, default=False)  # A good header is enough.
 
     def __post_init__(self) -> None:
         codec = CODEC_OF_NAME.get(self.compression_type)
@@ -60,19 +61,14 @@ class AdmissionPolicy:
         bounds_age = not self.is_append_time and self.timestamp_before_ms_max < UNBOUNDED_MS // 2
         inspects_all = self.is_compacted or self.full_validation or bounds_age
         object.__setattr__(self, "inspects_all", inspects_all)
+        is_plain = codec is None and not inspects_all and not self.is_append_time
+        object.__setattr__(self, "is_plain", is_plain)
 
 
-def admit(
-    data: Buffer,
-    policy: AdmissionPolicy,
-    now: WallTime,
-    version: int,
-    view: memoryview | None = None,
-) -> Batch:
+def admit(data: Buffer, policy: AdmissionPolicy, now: WallTime, version: int) -> Batch:
     """The batch in `data`, ready for `Log.stage`, or a Refusal with Kafka's code.
 
-    The batch keeps `data` itself, unless its records had to be rewritten. `view` shows the same
-    bytes, if the caller happens to have one.
+    The batch keeps `data` itself, unless its records had to be rewritten.
     """
     size = len(data)
     if size < HEADER_BYTES:
@@ -83,7 +79,7 @@ def admit(
         batch.size == size
         and size <= policy.message_bytes_max
         and batch.magic == MAGIC
-        and batch.crc == crc32c((view or memoryview(data))[CRC_START:])
+        and batch.crc == crc32c(memoryview(data)[CRC_START:])
         and batch.base_offset == 0
         and 0 < batch.count == batch.last_offset_delta + 1
         and not attributes & ~_PLAIN_ATTRIBUTES

@@ -36,6 +36,10 @@ NO_SEQUENCE: Final = -1
 NO_LEADER_EPOCH: Final = -1
 SEQUENCE_MAX: Final = 2**31 - 1
 
+# A batch that has its place, as far as a segment has to know it: its bytes, their number, base and
+# last offset, max timestamp, leader epoch, producer id. A tuple, since every batch becomes one.
+PlacedBatch = tuple[Buffer, int, Offset, Offset, int, int, int]
+
 
 class Batch:
     """A view of one batch. `data` holds exactly its bytes, and is writable where it is assigned."""
@@ -141,6 +145,18 @@ class Batch:
         """Write the CRC of what the batch holds now."""
         self.crc = checksum(self.data)
         UINT32.pack_into(self.data, 17, self.crc)
+
+    @property
+    def placed(self) -> PlacedBatch:
+        return (
+            self.data,
+            self.size,
+            self.base_offset,
+            self.base_offset + self.last_offset_delta,
+            self.max_timestamp,
+            self.leader_epoch,
+            self.producer_id,
+        )
 
     @property
     def is_valid(self) -> bool:

@@ -47,6 +47,19 @@ class Sent:
 
 
 @dataclass(slots=True)
+class Trim:
+    """How much of a partition's beginning may be gone, and how much must be."""
+
+    asked: Offset = 0  # Someone wants everything below to be deleted,
+    done: Offset = 0  # and was told that it is.
+    retained: Offset = 0  # The broker itself has let go of everything below.
+
+    @property
+    def start_max(self) -> Offset:
+        return max(self.asked, self.retained)
+
+
+@dataclass(slots=True)
 class History:
     sent: dict[bytes, Sent] = field(default_factory=dict)
     # What some consumer saw where: it must stay so for everyone.
@@ -54,6 +67,7 @@ class History:
         default_factory=lambda: defaultdict(dict)
     )
     reads: int = 0
+    trims: dict[TopicPartition, "Trim"] = field(default_factory=lambda: defaultdict(Trim))
 
     def sending(self, value: bytes, sent: Sent) -> None:
         assert value not in self.sent, "values are unique"
@@ -103,11 +117,13 @@ def check_final(history: History, logs: dict[TopicPartition, list[tuple[Offset, 
             history.read(topic_partition, offset, value)
             places[value].append((topic_partition, offset))
     for value, sent in history.sent.items():
-        _check_value(value, sent, [offset for _, offset in places[value]])
+        offsets = [offset for _, offset in places[value]]
+        _check_value(value, sent, offsets, history.trims[sent.topic_partition].start_max)
     for topic_partition, seen in history.seen.items():
         present = {offset for offset, _ in logs.get(topic_partition, ())}
+        start_max = history.trims[topic_partition].start_max
         for offset in seen:
-            if offset not in present:
+            if offset not in present and offset >= start_max:
                 raise Violation(f"{topic_partition} at {offset} was read once and is gone")
     _check_order(history)
 
@@ -118,9 +134,11 @@ def _check_dense(topic_partition: TopicPartition, offsets: list[Offset]) -> None
             raise Violation(f"{topic_partition} has {after} right after {before}")
 
 
-def _check_value(value: bytes, sent: Sent, offsets: list[Offset]) -> None:
+def _check_value(value: bytes, sent: Sent, offsets: list[Offset], start_max: Offset) -> None:
+    # Or it may be: nobody was told where it lies.
+    is_trimmed = start_max > 0 and sent.offset < start_max
     about = f"{value!r} ({sent.guarantee.name}) in {sent.topic_partition}"
-    if sent.is_acknowledged and sent.guarantee.is_kept:
+    if sent.is_acknowledged and sent.guarantee.is_kept and not is_trimmed:
         if not offsets:
             raise Violation(f"{about} was acknowledged at {sent.offset} and is lost")
         if sent.offset != UNKNOWN_OFFSET and sent.offset not in offsets:

@@ -39,6 +39,7 @@ class MachineDisk(SimulatedDisk):
         self._clock = clock
         self._trace = trace
         self.on_crash: Callable[[], None] = _nothing
+        self.on_step: Callable[[str, str], None] = _nothing  # Hears of every operation.
         super().__init__(source, capacity_bytes=CAPACITY_BYTES)
 
     @property
@@ -60,6 +61,7 @@ class MachineDisk(SimulatedDisk):
 
     def step(self, operation: str, path: str, generation: int | None = None) -> bool:
         self._trace.note(f"disk {operation} {path}")
+        self.on_step(operation, path)
         crashes = super().step(operation, path, generation)
         if crashes:
             self.on_crash()
@@ -76,7 +78,7 @@ class Machine:
         self._down_until = 0
         self._plan = plan
         self._network = network
-        self._clock = clock
+        self.clock = clock  # The broker's own, which may be set wrong.
         directories = [f"/data-{number}" for number in range(plan.log_dirs)]
         properties = zero_configuration(",".join(directories), host=HOST, port=PORT)
         properties |= {"ottla.disk.reserve.bytes": "4096", **plan.settings}
@@ -84,7 +86,7 @@ class Machine:
 
     def supervise(self) -> None:
         """Start the broker if it is down and its time to be down is over."""
-        if self.process is None and self._down_until <= self._clock.monotonic():
+        if self.process is None and self._down_until <= self.clock.monotonic():
             self._start()
 
     async def wait_serving(self) -> Broker:
@@ -130,7 +132,7 @@ class Machine:
 
     def _die(self, down_ms: int) -> None:
         process, self.process, self.broker = self.process, None, None
-        self._down_until = self._clock.monotonic() + down_ms
+        self._down_until = self.clock.monotonic() + down_ms
         if process is not None:
             process.kill()
             self._dead.append(process)
@@ -149,13 +151,13 @@ class Machine:
 
     async def _run(self, process: Process) -> None:
         env = Environment(
-            clock=self._clock,
+            clock=self.clock,
             disk=self.disk,
             network=self._network.host(HOST),
             workers=SimulatedWorkers(Random(f"workers/{self._plan.seed}/{self.starts}")),
             random=Random(f"broker/{self._plan.seed}/{self.starts}"),
         )
-        prepare_up(self.disk, self._settings, self._clock.wall(), env.random.randbytes)
+        prepare_up(self.disk, self._settings, self.clock.wall(), env.random.randbytes)
         broker = Broker(self._settings, env)
         await broker.start()
         if self.process is process:
@@ -175,5 +177,5 @@ class Machine:
         raise Violation(f"the broker ended by itself: {error!r}") from error
 
 
-def _nothing() -> None:
+def _nothing(*_: str) -> None:
     pass

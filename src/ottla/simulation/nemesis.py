@@ -37,6 +37,7 @@ class Nemesis:
             ("clean_restart", rates.clean_restart, self._restart),
             ("disk_full", rates.disk_full, self._fill_disk),
             ("disk_error", rates.disk_error, self._fail_disk),
+            ("clock_jump", rates.clock_jump, self._set_clock),
         ]
         async with asyncio.TaskGroup() as group:
             for name, rate, harm in kinds:
@@ -103,3 +104,7 @@ class Nemesis:
         await asyncio.sleep(chance.uniform(0.5, 2.0))
         self._machine.disk.heal()
         self._machine.kill(chance.randrange(10, 500))
+
+    async def _set_clock(self, chance: Random) -> None:
+        """The wall clock is put right, and so jumps."""
+        self._machine.clock.skew_ms += chance.randrange(1_000, 50_000)

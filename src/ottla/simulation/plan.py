@@ -1,9 +1,10 @@
 """What a seed decides: how large the run is, how the broker is set, and what goes wrong in it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Final
 
+from ottla.simulation.group_plan import GroupPlan, group_settings, groups_for
 from ottla.simulation.history import ACKS_NONE, ACKS_ONE, IDEMPOTENT, Guarantee
 from ottla.simulation.loop import MICROSECOND
 
@@ -22,6 +23,9 @@ class Rates:
     disk_error: float = 0.0
     clean_restart: float = 0.0
     topic_deletion: float = 0.0
+    clock_jump: float = 0.0
+    record_deletion: float = 0.0
+    config_change: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,8 @@ class Plan:
     settings: dict[str, str]
     topic_configs: dict[str, str]
     delay_ns_mean: int
+    groups: tuple[GroupPlan, ...] = ()
+    session_consumers: int = 0  # So many of the consumers use incremental fetch sessions.
 
     @property
     def has_sick_disk(self) -> bool:
@@ -50,19 +56,71 @@ class Plan:
         """Without a sync before it, an acknowledgement does not survive a power loss."""
         return bool(self.rates.power_loss) and not self.is_synced
 
+    @property
+    def retention_bytes(self) -> int | None:
+        kept = self.topic_configs.get("retention.bytes")
+        return None if kept is None else int(kept)
+
+    @property
+    def is_trimmed(self) -> bool:
+        return bool(self.rates.record_deletion) or self.retention_bytes is not None
+
     def __str__(self) -> str:
         rates = {name: getattr(self.rates, name) for name in Rates.__slots__}
         happening = " ".join(f"{name}={rate}" for name, rate in rates.items() if rate)
         producers = ", ".join(guarantee.name for guarantee in self.producers)
+        groups = ", ".join(str(group) for group in self.groups) or "none"
         return (
             f"{self.seconds} s; {self.topics}x{self.partitions} partitions in {self.log_dirs} "
             f"dirs; producers: {producers}; {self.consumers} consumers; "
+            f"groups: {groups}; "
             f"{'synced' if self.is_synced else 'not synced'}; {happening or 'no faults'}"
         )
 
 
 def plan_for(seed: int) -> Plan:
     """Each run has only some of the faults, so that none hides what another would show."""
+    plan = with_changes(plan_without_groups(seed))
+    # Without a sync nobody can say which offsets a power loss may take.
+    return plan if plan.may_lose_acknowledged else with_groups(plan, groups_for(seed))
+
+
+def with_groups(plan: Plan, groups: tuple[GroupPlan, ...]) -> Plan:
+    """Groups take a while to show anything."""
+    if not groups:
+        return plan
+    chance = Random(f"clock/{plan.seed}")
+    rates = replace(plan.rates, clock_jump=chance.choice((0.0, 0.5)))
+    settings = plan.settings | group_settings(groups, plan.seed)
+    settings["log.cleaner.backoff.ms"] = str(chance.choice((100, 15_000)))
+    seconds = plan.seconds + 5.0
+    return replace(plan, groups=groups, rates=rates, settings=settings, seconds=seconds)
+
+
+def with_changes(plan: Plan) -> Plan:
+    """Some runs have records deleted, logs that are kept small, configs altered, fetch sessions."""
+    chance = Random(f"changes/{plan.seed}")
+    rates, settings, configs = plan.rates, dict(plan.settings), dict(plan.topic_configs)
+    if chance.random() < 0.3:
+        rates = replace(rates, record_deletion=chance.choice((0.5, 2.0)))
+    if chance.random() < 0.3:
+        rates = replace(rates, config_change=chance.choice((0.5, 2.0)))
+    if chance.random() < 0.25:
+        configs |= {"retention.bytes": "10000", "internal.segment.bytes": "4096"}
+        settings["log.retention.check.interval.ms"] = "200"
+    settings["max.incremental.fetch.session.cache.slots"] = str(chance.choice((0, 1, 1000)))
+    session_consumers = chance.randint(0, plan.consumers)
+    return replace(
+        plan,
+        rates=rates,
+        settings=settings,
+        topic_configs=configs,
+        session_consumers=session_consumers,
+    )
+
+
+def plan_without_groups(seed: int) -> Plan:
+    """What a seed decided before there were groups: seeds that found something then still do."""
     chance = Random(f"plan/{seed}")
 
     def maybe(probability: float, *choices: float) -> float:

@@ -13,8 +13,12 @@ from typing import Any
 
 from ottla.client.cluster import ClientSettings, Cluster
 from ottla.env.network import Address
+from ottla.simulation.changes import Changes
 from ottla.simulation.clock import VirtualClock
 from ottla.simulation.disk import Crashed
+from ottla.simulation.group_history import GroupHistory
+from ottla.simulation.group_invariants import GroupInvariants, group_limits
+from ottla.simulation.group_workload import GroupWorkload
 from ottla.simulation.history import History, Violation, check_final
 from ottla.simulation.invariants import Invariants
 from ottla.simulation.loop import VirtualLoop
@@ -42,6 +46,7 @@ class Report:
     sent: int
     acknowledged: int
     read: int
+    commits: int  # Of offsets, by members of groups.
     faults: dict[str, int]
 
 
@@ -58,15 +63,23 @@ class Failure(Exception):
 
 
 def simulate(
-    seed: int, plan: Plan | None = None, listener: Callable[[str], None] | None = None
+    seed: int,
+    plan: Plan | None = None,
+    listener: Callable[[str], None] | None = None,
+    arrange: Callable[["World"], None] | None = None,
 ) -> Report:
-    """Run a seed; raises Failure if something happened that must not."""
+    """Run a seed; raises Failure if something happened that must not.
+
+    `arrange` may change the world before it begins.
+    """
     plan = plan or plan_for(seed)
     loop = VirtualLoop()
     loop.set_task_factory(task_factory)  # type: ignore[arg-type]
     trace = Trace(lambda: loop.now_ns)
     trace.listener = listener
     world = World(plan, loop, trace)
+    if arrange is not None:
+        arrange(world)
     try:
         with _errors_collected(loop) as errors:
             try:
@@ -89,7 +102,15 @@ class World:
         self.machine = Machine(plan, self.network, VirtualClock(loop))
         self.workload = Workload(plan, self.history, self._connect)
         self.nemesis = Nemesis(plan, self.machine, self.network, self.history)
-        self._invariants = Invariants(self.machine)
+        self.changes = Changes(self.workload, self._connect)
+        self._invariants = Invariants(self.machine, self.history, plan.retention_bytes)
+        self.workload.look = self._invariants.check
+        self.group_history = GroupHistory(lambda: loop.now_ns)
+        self.groups = GroupWorkload(plan, self.group_history, self._connect)
+        self._group_invariants = GroupInvariants(
+            self.machine, self.group_history, *group_limits(plan.settings)
+        )
+        self.group_history.look = self._group_invariants.check
         self._loop = loop
         self._trace = trace
 
@@ -112,6 +133,8 @@ class World:
             async with asyncio.timeout(HEAL_SECONDS_MAX):
                 await self.machine.wait_serving()
                 await self.workload.create_topics()
+                if self.plan.groups:
+                    await self.groups.create_topics()
         except TimeoutError:
             raise Violation("no topics can be made in the beginning") from None
 
@@ -129,13 +152,20 @@ class World:
                 for number in range(plan.consumers):
                     all_.create_task(workload.consume(number))
                 all_.create_task(workload.replace_topics())
+                self.changes.begin(all_)
+                if plan.groups:
+                    self.groups.begin(all_)
+                    all_.create_task(self.changes.shrink_offsets_log())
                 await asyncio.sleep(plan.seconds)
                 self.nemesis.stop()
                 await harm
                 await self.machine.wait_serving()
-                workload.is_over = True
+                workload.is_over = self.groups.is_over = True
+                await self.groups.wait_settled()
         except TimeoutError:
-            raise Violation(f"clients still wait {HEAL_SECONDS_MAX} s after the end") from None
+            raise Violation(
+                f"{self.groups.unrest()}clients still wait {HEAL_SECONDS_MAX} s after the end"
+            ) from None
 
     async def _audit(self) -> None:
         self._trace.note("audit")
@@ -143,6 +173,8 @@ class World:
             async with asyncio.timeout(HEAL_SECONDS_MAX):
                 logs = await self.workload.read_all()
                 topics = await self.workload.list_topics()
+                await self.groups.audit()
+                await self.changes.audit()
         except TimeoutError:
             raise Violation("the logs cannot be read in the end") from None
         check_final(self.history, logs)
@@ -154,6 +186,7 @@ class World:
             await asyncio.sleep(WATCH_SECONDS)
             _raise_first(errors)
             self._invariants.check()
+            self._group_invariants.check()
             self.machine.supervise()
 
     def _connect(self, name: str, settings: ClientSettings) -> Cluster:
@@ -178,6 +211,7 @@ class World:
             sent=len(self.history.sent),
             acknowledged=self.history.acknowledgements,
             read=self.history.reads,
+            commits=self.group_history.commits,
             faults=dict(sorted(self.nemesis.counts.items())),
         )
 

@@ -23,6 +23,7 @@ from ottla.model.errors import ErrorCode
 from ottla.model.types import Offset, TopicPartition
 from ottla.simulation.history import ACKS_NONE, IDEMPOTENT, Guarantee, History, Sent, Violation
 from ottla.simulation.plan import Plan
+from ottla.simulation.session_reader import SessionReader
 
 Value = TypeVar("Value")
 Connect = Callable[[str, ClientSettings], Cluster]
@@ -31,6 +32,7 @@ CLIENT = ClientSettings(
     connect_ms_max=1_000, request_ms_max=2_000, deadline_ms=20_000, backoff_ms_max=300
 )
 RETRY_SECONDS = 0.1
+TOPIC_PREFIX = "topic-"
 READ = ReaderSettings(wait_ms=200, fetch_bytes_max=64 << 10, partition_bytes_max=16 << 10)
 
 
@@ -41,6 +43,7 @@ class Workload:
         self.is_over = False  # Then everybody finishes what is under way.
         self.topics: list[str] = []  # Those that exist for certain.
         self.deleted: set[str] = set()  # Those that are gone, or may be.
+        self.look: Callable[[], None] = _nothing  # Someone knows how logs are trimmed.
         self._connect = connect
         self._made = 0
 
@@ -69,7 +72,7 @@ class Workload:
             self.history.forget(victim)
 
     async def _create_topic(self, admin: Admin) -> None:
-        name = f"topic-{self._made}"
+        name = f"{TOPIC_PREFIX}{self._made}"
         self._made += 1
         await persist(partial(_create, admin, name, self.plan))
         self.topics.append(name)
@@ -90,7 +93,7 @@ class Workload:
         pending: list[asyncio.Task[None]] = []
         async with asyncio.TaskGroup() as group:
             producer = Producer(self._connect(name, CLIENT), settings)
-            async with _Unfailing(producer):
+            async with Unfailing(producer):
                 count = 0
                 while not self.is_over:
                     await asyncio.sleep(chance.expovariate(self.plan.records_per_second))
@@ -145,6 +148,7 @@ class Workload:
     async def consume(self, number: int) -> None:
         """Follow every partition from its start; each record must follow the one before it."""
         cluster = self._connect(f"consumer-{number}", CLIENT)
+        make = SessionReader if number < self.plan.session_consumers else Reader
         positions: dict[TopicPartition, Offset] = {}
         while not self.is_over:
             for topic in self.topics:
@@ -152,20 +156,18 @@ class Workload:
                     positions.setdefault(TopicPartition(topic, partition), 0)
             live = {tp: at for tp, at in positions.items() if tp.topic in self.topics}
             try:
-                await self._follow(cluster, live, positions)
+                await self._follow(make(cluster, live, READ), positions)
             except ClientError as error:
                 if not self._is_explained(error):
                     raise Violation(f"consumer {number} at {live}: {error!r}") from error
                 await asyncio.sleep(RETRY_SECONDS)
+                if _is_out_of_range(error):
+                    await persist(partial(self._skip_trimmed, cluster, positions))
         cluster.close()
 
     async def _follow(
-        self,
-        cluster: Cluster,
-        live: dict[TopicPartition, Offset],
-        positions: dict[TopicPartition, Offset],
+        self, reader: Reader | SessionReader, positions: dict[TopicPartition, Offset]
     ) -> None:
-        reader = Reader(cluster, live, READ)
         topics = list(self.topics)
         while not self.is_over and topics == self.topics:
             for message in await reader.poll(wait_ms=300):
@@ -178,11 +180,26 @@ class Workload:
                 positions[topic_partition] = message.offset + 1
                 self.history.read(topic_partition, message.offset, message.value or b"")
 
+    async def _skip_trimmed(
+        self, cluster: Cluster, positions: dict[TopicPartition, Offset]
+    ) -> None:
+        """Go on where the logs begin now, which is no later than someone wanted it."""
+        asked = {place: EARLIEST for place in positions if place.topic in self.topics}
+        try:
+            starts = await find_offsets(cluster, asked)
+        except UnknownTopic:
+            return  # It was deleted meanwhile.
+        self.look()
+        for place, found in starts.items():
+            start_max = self.history.trims[place].start_max
+            if found.offset > max(start_max, positions[place]):
+                raise Violation(f"{place} begins at {found.offset}, not {start_max}")
+            positions[place] = max(positions[place], found.offset)
+
     def _is_explained(self, error: ClientError) -> bool:
         """Whether a consumer may meet this: its topic was deleted, or power loss cut the log."""
-        is_past_the_end = isinstance(error, Refused) and error.code == ErrorCode.OFFSET_OUT_OF_RANGE
-        if is_past_the_end:
-            return self.plan.may_lose_acknowledged
+        if _is_out_of_range(error):
+            return self.plan.may_lose_acknowledged or self.plan.is_trimmed
         return error.is_retriable or bool(self.deleted) or _may_fail(error)
 
     # At the end.
@@ -199,17 +216,18 @@ class Workload:
     async def list_topics(self) -> set[str]:
         admin = Admin(self._connect("auditor", CLIENT))
         described = await persist(admin.describe_topics)
-        return {topic.name or "" for topic in described}
+        names = {topic.name or "" for topic in described}
+        return {name for name in names if name.startswith(TOPIC_PREFIX)}
 
 
-class _Unfailing:
+class Unfailing:
     """A producer whose failures are told by its sends alone."""
 
     def __init__(self, producer: Producer) -> None:
         self._producer = producer
 
-    async def __aenter__(self) -> None:
-        await self._producer.__aenter__()
+    async def __aenter__(self) -> Producer:
+        return await self._producer.__aenter__()
 
     async def __aexit__(self, *_: object) -> None:
         try:
@@ -251,6 +269,14 @@ async def _read(cluster: Cluster, topic_partition: TopicPartition) -> list[tuple
     while reader.positions[topic_partition] < end:
         records += [(m.offset, m.value or b"") for m in await reader.poll(wait_ms=1_000)]
     return records
+
+
+def _is_out_of_range(error: ClientError) -> bool:
+    return isinstance(error, Refused) and error.code == ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+def _nothing() -> None:
+    pass
 
 
 def _may_fail(error: ClientError) -> bool:

@@ -152,7 +152,7 @@ class Cleaning:
 
     def _write(self, cleaned: Segment, kept: list[Batch]) -> None:
         if kept:
-            cleaned.append(kept)
+            cleaned.append([batch.placed for batch in kept])
         self.written_bytes += sum(batch.size for batch in kept)
 
     def _gather_batch(

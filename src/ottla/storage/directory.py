@@ -6,6 +6,7 @@ Calls block; `ottla.broker` decides which of them run on a worker.
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Final
 
 from ottla.env.disk import Disk, Lock
@@ -31,6 +32,7 @@ from ottla.storage.recovery import Progress
 from ottla.storage.syncing import FULL, SHORT, DirectoryToSync, PathToSync, sync_together
 
 CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
+BROKER_EPOCH: Final = "ottla.broker-epoch"  # Ours: of the process that writes here now.
 BOOT_ID: Final = "ottla.boot-id"  # Ours: whether the machine restarted since the last start.
 
 METADATA_TOPIC: Final = "__cluster_metadata"
@@ -209,6 +211,11 @@ class LogDirectory:
         self.logs[topic_partition] = log
         return log
 
+    def note_broker_epoch(self, broker_epoch: int) -> None:
+        """Of this process. Killed on a machine that stays up, it has lost nothing that it wrote."""
+        text = f"{self._boot_id}\n{broker_epoch}"
+        replace_file(self.disk, f"{self.path}/{BROKER_EPOCH}", text.encode(), sync=False)
+
     def set_topic_id(self, topic_partition: TopicPartition, topic_id: Uuid) -> None:
         """Write down whose partition this is, where that was never written or got lost."""
         if self.topic_ids.get(topic_partition) != topic_id:
@@ -247,7 +254,7 @@ class LogDirectory:
         log = self.logs[topic_partition]
         if offset < log.end_offset:
             self._lower_recovery_point(topic_partition, log, offset)
-            log.truncate_to(offset)
+        log.truncate_to(offset)
 
     def start_log_at(self, topic_partition: TopicPartition, offset: Offset) -> None:
         """Empty a log; its next record gets `offset`."""
@@ -326,6 +333,8 @@ class LogDirectory:
             )
         if self.failure is None:
             self.failure = error
+            with suppress(OSError):  # The kernel may have dropped what was written.
+                self.disk.remove(f"{self.path}/{BROKER_EPOCH}")
             for log in self.logs.values():
                 log.abandon()
         return Refusal(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.path} is offline: {error}")
@@ -350,8 +359,15 @@ class LogDirectory:
     def _read_clean_shutdown(self) -> tuple[bool, int | None]:
         path = f"{self.path}/{CLEAN_SHUTDOWN}"
         if not self.disk.exists(path):
-            return False, None
+            return False, self._epoch_of_killed()
         return True, decode_clean_shutdown(self.disk.read(path))
+
+    def _epoch_of_killed(self) -> int | None:
+        path = f"{self.path}/{BROKER_EPOCH}"
+        if not self._boot_id or not self.disk.exists(path):
+            return None
+        boot_id, _, epoch = self.disk.read(path).decode(errors="replace").partition("\n")
+        return int(epoch) if boot_id == self._boot_id and epoch.isdecimal() else None
 
     def _power_was_lost(self) -> bool:
         """Where we cannot tell, we say yes: then a hole in what was not synced is no damage."""

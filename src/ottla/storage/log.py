@@ -13,7 +13,7 @@ from ottla.env.disk import Disk
 from ottla.env.files import FileRange
 from ottla.model.errors import ErrorCode, Refusal
 from ottla.model.types import Offset, TopicPartition, WallTime
-from ottla.records.batch import ASSIGNED, LOG_OVERHEAD_BYTES, Batch
+from ottla.records.batch import ASSIGNED, LOG_OVERHEAD_BYTES, Batch, PlacedBatch
 from ottla.storage import lookup
 from ottla.storage.config import LogConfig
 from ottla.storage.epochs import LeaderEpochs
@@ -29,7 +29,7 @@ from ottla.storage.producer_snapshot import (
 from ottla.storage.producer_state import Completed, Producers
 from ottla.storage.recovery import Progress, complete_transaction
 from ottla.storage.retention import deletable
-from ottla.storage.rolling import must_roll
+from ottla.storage.rolling import larger_than_a_segment, must_roll
 from ottla.storage.segment import Segment
 from ottla.storage.segments import Segments
 from ottla.storage.syncing import EpochsToWrite, Syncable, sync_all
@@ -56,7 +56,7 @@ class Log:
         self.log_start_offset: Offset = loaded.segments[0].base_offset
         self.recovery_point: Offset = self.end_offset
         self.disk: Disk = open_files.disk
-        self._staged: list[Batch] = []
+        self._staged: list[PlacedBatch] = []
         self._staged_bytes = 0
         self._completed: list[Completed] = []
         self._is_closed_cleanly = False  # Nothing to do at close: the files say it all already.
@@ -112,12 +112,7 @@ class Log:
         """
         size = batch.size
         if size > self.config.segment_bytes:
-            raise Refusal(
-                ErrorCode.RECORD_LIST_TOO_LARGE,
-                f"Message batch size is {size} bytes in append to partition "
-                f"{self.topic_partition}, which exceeds the maximum configured segment size of "
-                f"{self.config.segment_bytes}.",
-            )
+            raise larger_than_a_segment(self.topic_partition, size, self.config)
         offset = self.staged_end
         batch.base_offset = offset
         batch.leader_epoch = leader_epoch
@@ -128,10 +123,19 @@ class Log:
         ASSIGNED.pack_into(batch.data, 0, offset, size - LOG_OVERHEAD_BYTES, leader_epoch)
         if leader_epoch != self.epochs.latest:
             self.epochs.assign(leader_epoch, offset)
-        self._staged.append(batch)
+        self._staged.append(batch.placed)
         self._staged_bytes += size
         self.staged_end = offset + batch.last_offset_delta + 1
         return offset
+
+    def stage_placed(self, batches: Sequence[PlacedBatch]) -> int:
+        """The same for batches without a producer id that have offsets and epoch; their size."""
+        assert batches[0][2] == self.staged_end, "offsets have neither gaps nor overlaps"
+        size = sum([batch[1] for batch in batches])
+        self._staged += batches
+        self._staged_bytes += size
+        self.staged_end = batches[-1][3] + 1
+        return size
 
     def flush(self, now: WallTime) -> None:
         """Write everything staged with one call, and publish it; an OSError takes it all back."""
@@ -165,7 +169,7 @@ class Log:
             completed = self.producers.note(batch) if batch.producer_id >= 0 else None
             if completed is not None:
                 self._completed.append(completed)
-            self._staged.append(batch)
+            self._staged.append(batch.placed)
             self._staged_bytes += batch.size
             self.staged_end = batch.next_offset
         self.flush(now)
@@ -184,12 +188,8 @@ class Log:
         or if the first batch is larger than `bytes_max` and need not be given.
         """
         if not self.log_start_offset <= offset <= self.end_offset:
-            raise Refusal(
-                ErrorCode.OFFSET_OUT_OF_RANGE,
-                f"Received request for offset {offset} for partition {self.topic_partition}, but "
-                f"we only have log segments from offset {self.log_start_offset} up to "
-                f"{self.end_offset}.",
-            )
+            held = range(self.log_start_offset, self.end_offset)
+            raise lookup.out_of_range(self.topic_partition, offset, held)
         if offset >= end_offset:
             return None
         segment = self._segments.active
@@ -254,13 +254,13 @@ class Log:
         """Remove everything at and past `offset`, and the memory of it."""
         self._take_back()
         if offset >= self.end_offset:
-            return
-        if offset < self.segments[0].base_offset:
+            self.epochs.truncate_from_end(offset)  # One that began there and wrote nothing.
+        elif offset < self.segments[0].base_offset:
             self.start_at(offset)
-            return
-        self._segments.cut(offset)
-        self._end_at(offset)
-        self._reload_producers()
+        else:
+            self._segments.cut(offset)
+            self._end_at(offset)
+            self._reload_producers()
 
     def start_at(self, offset: Offset) -> None:
         """Empty the log; its next record gets `offset`."""
@@ -342,21 +342,22 @@ class Log:
             complete_transaction(segment, completed, self.producers)
         self._completed = []
 
-    def _write_rolling(self, staged: Sequence[Batch], now: WallTime) -> None:
+    def _write_rolling(self, staged: Sequence[PlacedBatch], now: WallTime) -> None:
         """Write what fits, roll, write on: the snapshot at each roll must not look ahead."""
         segments = self._segments
-        group: list[Batch] = []
+        group: list[PlacedBatch] = []
         group_bytes = 0
         noted = 0
         for batch in staged:
+            _, size, *_, producer_id = batch
             group.append(batch)
-            group_bytes += batch.size
+            group_bytes += size
             if must_roll(segments.active, self.config, group, group_bytes, now):
                 if len(group) > 1:
                     segments.active.append(group[:-1])
                 self._roll(now, noted)
-                group, group_bytes = [batch], batch.size
-            noted += batch.producer_id >= 0
+                group, group_bytes = [batch], size
+            noted += producer_id >= 0
         segments.active.append(group)
 
     def _roll(self, now: WallTime, noted: int) -> None:

@@ -1,10 +1,13 @@
-"""Finding records by time: the time index says where to look, the records say which one."""
+"""Finding records by time: the time index says where to look, the records say which one.
+
+And what is answered to an offset where there are none.
+"""
 
 from collections.abc import Sequence
 from typing import Final
 
-from ottla.model.errors import Damaged
-from ottla.model.types import Offset
+from ottla.model.errors import Damaged, ErrorCode, Refusal
+from ottla.model.types import Offset, TopicPartition
 from ottla.records.batch import Batch
 from ottla.records.record import BadRecords, read_records
 from ottla.storage.index import TimestampedOffset
@@ -63,3 +66,11 @@ def _first_at(
     except BadRecords as failure:
         raise Damaged(path, position, str(failure)) from failure
     return None
+
+
+def out_of_range(where: TopicPartition, offset: Offset, held: range) -> Refusal:
+    return Refusal(
+        ErrorCode.OFFSET_OUT_OF_RANGE,
+        f"Received request for offset {offset} for partition {where}, but we only have log "
+        f"segments from offset {held.start} up to {held.stop}.",
+    )

@@ -2,26 +2,33 @@
 
 from collections.abc import Sequence
 
-from ottla.model.types import Millis, WallTime
-from ottla.records.batch import Batch
+from ottla.model.errors import ErrorCode, Refusal
+from ottla.model.types import Millis, TopicPartition, WallTime
+from ottla.records.batch import PlacedBatch
 from ottla.records.checksum import crc32c
 from ottla.storage.config import LogConfig
 from ottla.storage.segment import Segment
 
 
 def must_roll(
-    segment: Segment, config: LogConfig, batches: Sequence[Batch], size: int, now: WallTime
+    segment: Segment, config: LogConfig, batches: Sequence[PlacedBatch], size: int, now: WallTime
 ) -> bool:
     """Whether `batches`, `size` bytes in all, cannot all go into `segment`."""
     if segment.size == 0 and len(batches) == 1:
         return False  # An empty segment takes any one batch: `stage` refused the too large.
-    last = batches[-1]
+    _, _, _, last_offset, max_timestamp, _, _ = batches[-1]
     return (
         segment.size + size > config.segment_bytes
-        or not segment.can_hold(
-            last.base_offset + last.last_offset_delta, config.segment_index_bytes
-        )
-        or (segment.size > 0 and _is_due(segment, config, last.max_timestamp, now))
+        or not segment.can_hold(last_offset, config.segment_index_bytes)
+        or (segment.size > 0 and _is_due(segment, config, max_timestamp, now))
+    )
+
+
+def larger_than_a_segment(where: TopicPartition, size: int, config: LogConfig) -> Refusal:
+    return Refusal(
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        f"Message batch size is {size} bytes in append to partition {where}, which exceeds the "
+        f"maximum configured segment size of {config.segment_bytes}.",
     )
 
 

@@ -14,7 +14,14 @@ from ottla.env.disk import Buffer, File
 from ottla.env.files import FileRange
 from ottla.model.errors import Damaged
 from ottla.model.types import Millis, Offset
-from ottla.records.batch import HEADER_BYTES, LOG_OVERHEAD_BYTES, MAGIC, NO_TIMESTAMP, Batch
+from ottla.records.batch import (
+    HEADER_BYTES,
+    LOG_OVERHEAD_BYTES,
+    MAGIC,
+    NO_TIMESTAMP,
+    Batch,
+    PlacedBatch,
+)
 from ottla.storage.files import INDEX, LOG, TIME_INDEX, TRANSACTION_INDEX, file_name
 from ottla.storage.index import (
     RELATIVE_OFFSET_MAX,
@@ -92,43 +99,49 @@ class Segment:
         self.indexes = indexes
         self._open_files.indexes.drop(self.log_path)  # What it shared is out of date from now on.
 
-    def append(self, batches: Sequence[Batch]) -> None:
+    def append(self, batches: Sequence[PlacedBatch]) -> None:
         """Write batches that have their offsets, in one call; a failure changes only the file."""
         file = self.file
         assert file is not None, "only the active segment grows"
         position = self.size
-        file.append([batch.data for batch in batches])
+        file.append([batch[0] for batch in batches])
         boundaries = self.boundaries
-        boundaries[batches[0].base_offset] = position
+        boundaries[batches[0][2]] = position
         if len(boundaries) > BOUNDARIES_MAX:
             for offset in list(islice(boundaries, BOUNDARIES_MAX // 2)):
                 del boundaries[offset]
-        for batch in batches:
-            self.note(batch, position)
-            position += batch.size
+        self._note_all(batches, position)
+
+    def _note_all(self, batches: Sequence[PlacedBatch], position: int) -> None:
+        """All that one write put there: index each if it is time to."""
+        if position == 0:
+            self._first_timestamp = batches[0][4]
+        indexes = self.indexes
+        assert indexes is not None, "only the active segment is indexed"
+        latest, interval = self.latest, self.index_interval_bytes
+        since_entry, timestamp = self._bytes_since_entry, latest.timestamp
+        for _, size, _, last_offset, max_timestamp, epoch, _ in batches:
+            if max_timestamp > timestamp:
+                timestamp = max_timestamp
+                later = (last_offset, epoch)
+            if since_entry > interval:
+                if timestamp > latest.timestamp:
+                    latest = TimestampedOffset(timestamp, *later)
+                indexes.offsets.add(last_offset, position)
+                indexes.times.add_if_later(timestamp, latest.offset)
+                since_entry = 0
+            since_entry += size
+            position += size
+        if timestamp > latest.timestamp:
+            latest = TimestampedOffset(timestamp, *later)
+        self._latest = latest
+        self._bytes_since_entry = since_entry
+        self.size = position
+        self.next_offset = last_offset + 1
 
     def note(self, batch: Batch, position: int) -> None:
         """The batch lies at `position`, the present end: index it if it is time to."""
-        size = batch.size
-        if position == 0:
-            self._first_timestamp = batch.max_timestamp
-        last_offset = batch.base_offset + batch.last_offset_delta
-        latest = self._latest
-        if latest is None:
-            latest = self.latest
-        if batch.max_timestamp > latest.timestamp:
-            self._latest = latest = TimestampedOffset(
-                batch.max_timestamp, last_offset, batch.leader_epoch
-            )
-        if self._bytes_since_entry > self.index_interval_bytes:
-            indexes = self.indexes
-            assert indexes is not None, "only the active segment is indexed"
-            indexes.offsets.add(last_offset, position)
-            indexes.times.add_if_later(latest.timestamp, latest.offset)
-            self._bytes_since_entry = 0
-        self._bytes_since_entry += size
-        self.size = position + size
-        self.next_offset = last_offset + 1
+        self._note_all((batch.placed,), position)
 
     def reset(self) -> None:
         """Forget all that was noted, before a scan notes it again."""

@@ -39,8 +39,8 @@ class Broker:
         **named: SettingValue,
     ) -> None:
         """Settings go by Kafka's names, or by keyword: `num_partitions=3`."""
-        given = {**(settings or {}), **{_key(name): value for name, value in named.items()}}
-        self._settings = {**QUICK, **{name: _text(value) for name, value in given.items()}}
+        given = {**(settings or {}), **{key_of(name): value for name, value in named.items()}}
+        self._settings = {**QUICK, **{name: as_text(value) for name, value in given.items()}}
         self._is_process = process
         self._kept_data = None if data is None else os.fspath(data)
         self._port = port
@@ -155,7 +155,7 @@ class Broker:
         self, name: str, partitions: int = 1, configs: Mapping[str, SettingValue] | None = None
     ) -> str:
         """Make a topic; gives back its name."""
-        texts = {key: _text(value) for key, value in (configs or {}).items()}
+        texts = {key: as_text(value) for key, value in (configs or {}).items()}
         self._client().create_topic(name, partitions, texts)
         return name
 
@@ -232,7 +232,7 @@ class Broker:
     def _client(self) -> "Client":
         from ottla.testing.client import Client
 
-        return Client(self._where())
+        return Client(str(self._where()))
 
     def _where(self) -> "Address":
         if self._address is None:
@@ -249,11 +249,11 @@ class Broker:
         return self._runner
 
 
-def _key(name: str) -> str:
+def key_of(name: str) -> str:
     return name.replace("_", ".")
 
 
-def _text(value: SettingValue) -> str:
+def as_text(value: SettingValue) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

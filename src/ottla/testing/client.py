@@ -9,15 +9,15 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from ottla.client.admin import Admin
+from ottla.client.admin import BROKER_DEFAULT, Admin
 from ottla.client.cluster import ClientSettings, Cluster
 from ottla.client.message import Message
 from ottla.client.offsets import EARLIEST, LATEST, find_offsets
 from ottla.client.producer import Producer
 from ottla.client.reader import Reader
 from ottla.client.session import run
-from ottla.env.network import Address
 from ottla.model.types import TopicPartition
+from ottla.protocol.messages.metadata import MetadataResponsePartition
 
 Value = TypeVar("Value")
 
@@ -26,13 +26,22 @@ POLL_MS = 5_000
 
 
 class Client:
-    def __init__(self, address: Address) -> None:
-        self._address = address
+    def __init__(self, bootstrap_servers: str) -> None:
+        self._bootstrap_servers = bootstrap_servers
 
-    def create_topic(self, name: str, partitions: int, configs: Mapping[str, str]) -> None:
+    def create_topic(
+        self,
+        name: str,
+        partitions: int,
+        configs: Mapping[str, str],
+        replication_factor: int = BROKER_DEFAULT,
+    ) -> None:
         self._run(
             lambda cluster: Admin(cluster).create_topic(
-                name, partitions=partitions, configs=configs
+                name,
+                partitions=partitions,
+                replication_factor=replication_factor,
+                configs=configs,
             )
         )
 
@@ -64,12 +73,20 @@ class Client:
     def records(self, topic: str) -> list[Message]:
         return self._run(lambda cluster: _read_all(cluster, topic))
 
+    def partition(self, topic: str, index: int) -> MetadataResponsePartition:
+        """Who leads it, and who is in sync with the leader."""
+        (described,) = self._run(lambda cluster: Admin(cluster).describe_topics([topic]))
+        return next(found for found in described.partitions if found.partition_index == index)
+
+    def controller(self) -> int:
+        """The node whose controller is active."""
+        return self._run(lambda cluster: Admin(cluster).quorum()).leader_id
+
     def _run(self, work: Callable[[Cluster], Awaitable[Value]]) -> Value:
-        address = str(self._address)
         if not _is_loop_running():
-            return run(work, address, SETTINGS)
+            return run(work, self._bootstrap_servers, SETTINGS)
         with ThreadPoolExecutor(1) as pool:
-            return pool.submit(run, work, address, SETTINGS).result()
+            return pool.submit(run, work, self._bootstrap_servers, SETTINGS).result()
 
 
 def _is_loop_running() -> bool:

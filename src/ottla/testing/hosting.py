@@ -5,6 +5,7 @@ All calls that are not coroutines come from the loop. Starting again keeps the p
 
 import asyncio
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from ottla.broker.preparation import prepare_up
 from ottla.broker.running import real_environment
@@ -14,6 +15,7 @@ from ottla.env.environment import Environment
 from ottla.env.loop import DispatchLoop
 from ottla.env.network import Address
 from ottla.testing.faults import FaultOrder
+from ottla.testing.isolation import CuttableNetwork
 
 LISTENER = "PLAINTEXT"
 
@@ -28,6 +30,7 @@ class HostedBroker:
         self._port = port
         self._broker: Broker | None = None
         self._env: Environment | None = None
+        self._network: CuttableNetwork | None = None
 
     async def start(self) -> Address:
         loop = asyncio.get_running_loop()
@@ -35,8 +38,9 @@ class HostedBroker:
         assert self._broker is None, "it is stopped before it is started again"
         defaults = zero_configuration(self._data, port=self._port, controller_port=0)
         settings = Settings.load({**defaults, **self._settings}, host_name=lambda: "localhost")
-        self._env = real_environment(loop)
-        env = self._env
+        real = real_environment(loop)
+        self._network = CuttableNetwork(real.network)
+        env = self._env = replace(real, network=self._network)
         try:
             prepare_up(env.disk, settings, env.clock.wall(), env.random.randbytes)
             broker = Broker(settings, env)
@@ -68,6 +72,11 @@ class HostedBroker:
         count = len(connections.open)
         connections.close_all()
         return count
+
+    @property
+    def network(self) -> CuttableNetwork:
+        assert self._network is not None, "the broker is running"
+        return self._network
 
     def _running(self) -> Broker:
         assert self._broker is not None, "the broker is running"

@@ -78,6 +78,13 @@ class BrokerProcess:
     def drop_connections(self) -> int:
         return int(self._ask("drop_connections"))
 
+    def cut(self) -> None:
+        """Let nothing in or out until `heal`; orders still reach it."""
+        self._ask("cut")
+
+    def heal(self) -> None:
+        self._ask("heal")
+
     def _ask(self, what: str, **arguments: object) -> Any:  # noqa: ANN401
         child = self._child
         assert child is not None, "the broker is running"
@@ -154,6 +161,10 @@ class Child:
                 self._hosted.clear_faults()
             case "drop_connections":
                 return self._hosted.drop_connections()
+            case "cut":
+                self._hosted.network.cut()
+            case "heal":
+                self._hosted.network.heal()
             case _:
                 raise ValueError(f"{what!r} is not an order")
         return None

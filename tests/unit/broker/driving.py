@@ -90,7 +90,7 @@ class Node:
         """Loaded, leading, with this node's broker registered and unfenced."""
         driver = self.driver()
         driver.open()
-        await driver.lead()
+        await driver.join()
         response = await asked(
             driver,
             broker_registration.Request(

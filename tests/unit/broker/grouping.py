@@ -8,7 +8,11 @@ from tests.unit.groups.driving import GROUP, joining, syncing
 
 # ruff: noqa: ANN401  Answers are of many classes.
 
-QUICK = {"group_initial_rebalance_delay_ms": 0, "offsets_topic_num_partitions": 3}
+QUICK = {
+    "group_initial_rebalance_delay_ms": 0,
+    "group_consumer_assignment_interval_ms": 0,
+    "offsets_topic_num_partitions": 3,
+}
 
 
 def find(world: World, *groups: str) -> Any:

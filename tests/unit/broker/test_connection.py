@@ -10,7 +10,7 @@ from ottla.broker.connection import (
     Connection,
     Reply,
 )
-from ottla.broker.memory import FREE_BYTES, SHARED_BYTES, RequestMemory
+from ottla.broker.memory import FREE_BYTES, READ_BYTES_MAX, RequestMemory
 from ottla.env.network import Address
 
 FRAME_BYTES_MAX = 1 << 20
@@ -51,13 +51,16 @@ class Client:
             self.channel, "PLAINTEXT", self.serve, self.memory, FRAME_BYTES_MAX
         )
 
-    def serve(self, connection: Connection, frame: memoryview, start: int, end: int) -> None:
+    def serve(
+        self, connection: Connection, frame: memoryview, start: int, end: int, _limit: int
+    ) -> int:
         self.frames.append(bytes(frame[start:end]))
         reply = Reply(connection, len(self.frames), 0, None)
         connection.expect(reply)
         self.replies.append(reply)
         if self.answer_at_once is not None:
             reply.complete((self.answer_at_once,))
+        return end
 
     def feed(self, data: bytes) -> None:
         while data and not self.connection.is_closed:
@@ -90,7 +93,7 @@ def test_frames_arrive_whole_however_the_bytes_are_cut(
 
 def test_large_frames_are_received_into_memory_that_is_given_back() -> None:
     client = Client()
-    bodies = [b"a" * (SHARED_BYTES * 3), b"b", b"c" * SHARED_BYTES]
+    bodies = [b"a" * (READ_BYTES_MAX * 3), b"b", b"c" * READ_BYTES_MAX]
     client.feed(framed(*bodies))
     assert client.frames == bodies
     assert client.memory.used_bytes == 0
@@ -139,9 +142,9 @@ def test_requests_that_wait_for_their_answers_are_bounded() -> None:
 
 
 def test_memory_for_large_frames_is_bounded_over_all_connections() -> None:
-    memory = RequestMemory(SHARED_BYTES)
+    memory = RequestMemory(READ_BYTES_MAX)
     first, second = Client(memory), Client(memory)
-    body = b"x" * (SHARED_BYTES + 1)
+    body = b"x" * (READ_BYTES_MAX + 1)
     first.feed(framed(body)[:-1])
     second.feed(framed(body)[:1000])
     assert not second.channel.is_reading
@@ -155,7 +158,7 @@ def test_a_closed_connection_gives_its_memory_back_and_takes_no_answers() -> Non
     client = Client()
     client.answer_at_once = None
     client.feed(framed(b"1"))
-    client.feed(framed(b"x" * SHARED_BYTES)[:1000])
+    client.feed(framed(b"x" * READ_BYTES_MAX)[:1000])
     assert client.memory.used_bytes > 0
     client.connection.close()
     assert client.memory.used_bytes == 0
@@ -196,11 +199,12 @@ def test_a_peer_that_goes_on_leaves_frames_alone_that_are_being_served() -> None
     assert len(held.frames) < REPLIES_WAITING_MAX + 10
     serve = busy.serve
 
-    def serve_and_let_go(*arguments: object) -> None:
-        serve(*arguments)  # type: ignore[arg-type]
+    def serve_and_let_go(*arguments: object) -> int:
+        end = serve(*arguments)  # type: ignore[arg-type]
         for reply in held.replies[:20]:
             if reply.pieces is None:
                 reply.complete((b"ok",))
+        return end
 
     busy.connection._serve = serve_and_let_go  # type: ignore[assignment]
     busy.feed(framed(b"first", b"second", b"third"))

@@ -4,6 +4,7 @@ import logging
 
 import pytest
 
+from ottla.broker.controller_apis import DECIDED, OF_THE_QUORUM
 from ottla.broker.dispatch import CONTROLLER_SERVED, SERVED, Entry
 from ottla.broker.handlers import metadata as metadata_handler
 from ottla.model.errors import ErrorCode, Refusal
@@ -111,7 +112,8 @@ def test_the_controllers_door_offers_what_is_the_controllers() -> None:
             key.api_key
             for key in world.client(CONTROLLER).ask(api_versions.Request("a", "1"), 3).api_keys
         }
-        assert keys == set(CONTROLLER_SERVED) < set(SERVED)
+        assert keys == {*CONTROLLER_SERVED, *DECIDED, *OF_THE_QUORUM}
+        assert set(CONTROLLER_SERVED) < set(SERVED)
         client = world.client(CONTROLLER)
         client.feed(frame(ApiKey.METADATA, 1, NULL + bytes(4)))
         assert not client.channel.is_open
@@ -165,6 +167,7 @@ def test_a_fast_path_that_fails_costs_its_connection_only(caplog: pytest.LogCapt
         entries = world.broker.dispatchers["PLAINTEXT"]._entries
         known: Entry = entries[ApiKey.PRODUCE]
         entries[ApiKey.PRODUCE] = known._replace(raw=fails)
+        world.broker.prepared_produces.forget()
         client = world.client()
         client.send(produce_request(batch(b"b")), 12)
         assert not client.channel.is_open

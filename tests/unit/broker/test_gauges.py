@@ -12,10 +12,13 @@ def test_every_gauge_reads_the_state_of_the_moment() -> None:
     directory = SimpleNamespace(
         path="d", failure=None, is_full=False, logs={"t-0": SimpleNamespace(size_bytes=7)}
     )
+    led, followed = SimpleNamespace(is_leader=True), SimpleNamespace(is_leader=False)
     broker: Any = SimpleNamespace(
         metrics=Metrics(),
         connections=SimpleNamespace(open={"a": None}),
-        partitions=[1, 2],
+        partitions=SimpleNamespace(all=lambda: [led, led, followed]),
+        settings=SimpleNamespace(ottla_drained=True),
+        replicas=SimpleNamespace(proposals=SimpleNamespace(shrunk=4, expanded=5)),
         image=SimpleNamespace(topics_by_name={"t": None}),
         fetch_sessions=[1],
         memory=SimpleNamespace(used_bytes=5),
@@ -28,6 +31,9 @@ def test_every_gauge_reads_the_state_of_the_moment() -> None:
     assert f'ottla_info{{version="{__version__}"}} 1' in shown
     assert "ottla_connections 1" in shown
     assert "ottla_partitions 2" in shown
+    assert "ottla_followed_partitions 1" in shown
+    assert "ottla_isr_shrinks 4" in shown
+    assert "ottla_drained 1" in shown
     assert "ottla_cleaner_read_bytes 30" in shown
     assert 'ottla_log_bytes{directory="d"} 7' in shown
     assert 'ottla_log_directory_online{directory="d"} 0' in shown

@@ -2,6 +2,8 @@
 
 import errno
 
+from ottla.protocol.messages import unregister_broker
+from tests.unit.broker.quorum_cluster import cluster_of
 from tests.unit.broker.requests import write
 from tests.unit.broker.serving import CONTROLLER, serving
 
@@ -41,6 +43,18 @@ def test_a_broker_that_stops_hands_its_partitions_back() -> None:
         )
         world.start()
         assert world.partition().leader_epoch > epoch
+        assert write(world, b"b") == 1
+
+
+def test_a_broker_that_is_unregistered_while_it_lives_registers_again() -> None:
+    with serving() as world:
+        world.topic("t")
+        write(world, b"a")
+        before = world.broker.lifecycle.broker_epoch
+        assert world.client().ask(unregister_broker.Request(1), 0).error_code == 0
+        world.until(lambda: world.broker.lifecycle.broker_epoch > before)
+        world.settle()
+        assert not world.broker.image.brokers[1].is_fenced
         assert write(world, b"b") == 1
 
 
@@ -87,3 +101,41 @@ def test_a_lost_disk_is_told_when_the_controllers_own_disk_has_room_again() -> N
         world.pass_ms(1500)
         assert world.broker.image.topics_by_name["t"].partitions[index].leader == -1
         assert not world.broker.failed.done()
+
+
+def test_a_broker_that_stops_hands_over_before_it_closes_its_doors() -> None:
+    with cluster_of(3) as cluster:
+        cluster.start()
+        stopping = cluster.followers[0]
+        stopping.stop()
+        assert cluster.is_fenced(stopping.number)
+
+
+def test_the_last_of_a_cluster_stops_soon_though_nobody_lets_it_go() -> None:
+    with cluster_of(3) as cluster:
+        cluster.start()
+        last, other = cluster.followers
+        cluster.leader.kill()
+        other.kill()
+        before = cluster.clock.monotonic()
+        last.stop()
+        assert cluster.clock.monotonic() - before < 5000
+
+
+def test_a_broker_that_comes_back_at_once_is_taken_for_the_new_one_it_is() -> None:
+    with cluster_of(3) as cluster:
+        cluster.start()
+        again = cluster.followers[0]
+        epoch = again.broker.lifecycle.broker_epoch
+        again.kill()
+        cluster.start(again.number)
+        assert again.broker.lifecycle.broker_epoch > epoch
+        assert not cluster.is_fenced(again.number)
+
+
+def test_heartbeats_keep_a_session_alive() -> None:
+    short = {"broker.session.timeout.ms": "3000", "broker.heartbeat.interval.ms": "500"}
+    with cluster_of(3, n1=short, n2=short, n3=short) as cluster:
+        cluster.start()
+        cluster.pass_ms(20_000)
+        assert not any(cluster.is_fenced(number) for number in cluster.nodes)

@@ -70,10 +70,10 @@ def test_a_controller_listener_that_nobody_mapped_speaks_plain_text() -> None:
         ({"listeners": f"SSL://a:1,{CONTROLLER}", "listener_security_protocol_map": None}, "SSL"),
         ({"controller_listener_names": None}, "controller.listener.names is missing"),
         ({"process_roles": None}, "process.roles is missing"),
-        ({"process_roles": "broker"}, "not built yet"),
+        ({"process_roles": "broker"}, "this node is no controller"),
+        ({"process_roles": "controller"}, "this is no broker"),
         ({"inter_broker_listener_name": "CONTROLLER"}, "must be one of the listeners for clients"),
         ({"controller_quorum_voters": "2@a:9093"}, "must list this node"),
-        ({"controller_quorum_voters": "1@a:1,2@b:1"}, "not built yet"),
         ({"controller_quorum_voters": "1:a:1"}, "id@host:port"),
         ({"ottla_metrics_listener": "9100"}, "host:port"),
     ],
@@ -95,3 +95,25 @@ def test_one_port_may_serve_both_families() -> None:
 def test_a_static_voter_makes_the_quorum_static() -> None:
     assert load(controller_quorum_voters="1@localhost:9093").is_quorum_static
     assert load().metadata_log_dir == "data"
+
+
+def test_a_node_may_be_a_broker_alone_if_it_knows_where_the_controllers_are() -> None:
+    alone = {"process_roles": "broker", "listeners": "PLAINTEXT://127.0.0.1:9092"}
+    settings = load(**alone, controller_quorum_bootstrap_servers="c1:9093,c2:9093")
+    assert (settings.is_broker, settings.is_controller) == (True, False)
+    assert settings.controller_listeners == []
+    with pytest.raises(SettingsError, match=r"say where the controllers are"):
+        load(**alone)
+    with pytest.raises(SettingsError, match=r"which is no controller"):
+        load(**alone, controller_quorum_voters="1@a:1")
+
+
+def test_a_node_may_be_a_controller_alone() -> None:
+    settings = load(process_roles="controller", listeners=CONTROLLER)
+    assert (settings.is_broker, settings.is_controller) == (False, True)
+    assert settings.client_listeners == []
+
+
+def test_static_voters_may_be_many() -> None:
+    voters = load(controller_quorum_voters="1@a:1,2@b:1,3@c:1").controller_quorum_voters
+    assert [voter.node_id for voter in voters] == [1, 2, 3]

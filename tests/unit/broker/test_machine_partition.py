@@ -40,6 +40,10 @@ class Words:
 
 
 class WordCodec:
+    """Of words that begin with `again` only the last one counts."""
+
+    replaced = (b"again",)
+
     def encode(self, record: str) -> tuple[bytes, bytes | None]:
         return record.encode(), b""
 
@@ -201,3 +205,18 @@ def test_of_transactions_only_the_committed_are_loaded() -> None:
         world.partition().high_watermark = log.end_offset
         _, words = load(world)
         assert words.kept == [(1, "committed")]
+
+
+def test_of_what_replaces_itself_only_the_last_is_loaded() -> None:
+    with serving() as world:
+        world.topic("t")
+        machine, _ = load(world)
+        said = ["again", "one", *["again"] * 700, *(f"word {n}" for n in range(700)), "again"]
+        for word in said:
+            machine.submit(word, lambda _: None)
+        world.end_turn()
+        world.restart()
+        _, words = load(world)
+        kept = [word for _, word in words.kept]
+        assert kept == ["again", "one", "again", *said[702:]]
+        assert [offset for offset, _ in words.kept] == sorted(offset for offset, _ in words.kept)

@@ -1,29 +1,65 @@
+import asyncio
+
 import pytest
 
 from ottla.broker.metadata_log import FormatRefused, MetadataLog
 from ottla.metadata.batches import batches_in, control_batch, data_batches, encoded, read_controls
 from ottla.model.errors import Damaged
-from ottla.model.types import ZERO_UUID, NodeId
-from ottla.protocol.control_records import KRaftVersionRecord, LeaderChangeMessage, VotersRecord
+from ottla.model.types import ZERO_UUID
+from ottla.protocol.control_records import (
+    KRaftVersionRecord,
+    LeaderChangeMessage,
+    QuorumControl,
+    VotersRecord,
+)
 from ottla.protocol.metadata_records import TopicRecord
 from ottla.quorum.election_state import ElectionState, from_json
+from ottla.quorum.log_view import OffsetAndEpoch
 from ottla.quorum.voters import Address, Voter, Voters
-from ottla.storage.identity import read_meta
+from ottla.records.batch import Batch
 from tests.unit.broker.driving import LOG, ONE, SEGMENT, Node, run
 
 STATIC = Voters.of([Voter(ONE, ZERO_UUID, {"CONTROLLER": Address("h", 9093)})])
-
-
-def opened(node: Node) -> MetadataLog:
-    meta = read_meta(node.disk, "/data")
-    assert meta is not None
-    assert meta.directory_id is not None
-    return MetadataLog(node.env, ONE, meta.directory_id, node.settings)
+TOPICS = [TopicRecord(f"t{n}", bytes([n]) * 16) for n in range(3)]
 
 
 def loaded(node: Node) -> tuple[MetadataLog, list[object]]:
-    log = opened(node)
-    return log, [record for _, record in log.load()]
+    log = MetadataLog(node.env, node.settings)
+    records: list[object] = [record for _, record in log.load_snapshot()]
+    log.open()
+    newest = log.newest_snapshot
+    records += [r for _, r in log.records(newest.offset if newest else 0, log.end_offset)]
+    return log, records
+
+
+def formatted(**settings: object) -> Node:
+    node = Node(**settings)
+    node.format()
+    return node
+
+
+def write(node: Node, log: MetadataLog, epoch: int, *topics: TopicRecord) -> None:
+    for topic in topics:
+        values = [encoded([topic], 30)]
+        (data,) = data_batches(values, log.end_offset, epoch, node.clock.wall())
+        log.append(Batch(data), node.clock.wall())
+        run(log.sync())
+
+
+def write_controls(node: Node, log: MetadataLog, epoch: int, *controls: QuorumControl) -> None:
+    now = node.clock.wall()
+    log.append(Batch(control_batch(controls, log.end_offset, epoch, now)), now)
+    run(log.sync())
+
+
+def led(node: Node) -> None:
+    """A whole driver leads once."""
+
+    async def work() -> None:
+        driver = await node.started()
+        driver.close()
+
+    run(work())
 
 
 def first_controls(node: Node) -> list[object]:
@@ -32,64 +68,47 @@ def first_controls(node: Node) -> list[object]:
 
 
 def test_the_first_epoch_of_dynamic_voters_writes_them_into_the_log() -> None:
-    node = Node()
-    node.format()
-    log, records = loaded(node)
-    assert records == []
-    run(log.begin_epoch(node.clock.wall()))
+    node = formatted()
+    assert not loaded(node)[0].history.are_voters_in_log
+    led(node)
     controls = first_controls(node)
     assert [type(c) for c in controls] == [LeaderChangeMessage, KRaftVersionRecord, VotersRecord]
     assert from_json(node.disk.read(f"{LOG}/quorum-state")) == ElectionState(1, ONE)
-    log.close()
-    again, _ = loaded(node)
-    assert again.quorum.are_voters_in_log
-    run(again.begin_epoch(node.clock.wall()))
-    assert again.end_offset == 4  # One record more: who leads the second epoch.
+    assert loaded(node)[0].history.are_voters_in_log
 
 
 def test_static_voters_are_not_written() -> None:
     node = Node(static_voters=STATIC)
     node.format(standalone_at=None, is_dynamic=False)
-    log, _ = loaded(node)
-    run(log.begin_epoch(node.clock.wall()))
+    led(node)
     assert [type(c) for c in first_controls(node)] == [LeaderChangeMessage]
     assert b'"currentVoters":[{"voterId":1}]' in node.disk.read(f"{LOG}/quorum-state")
 
 
 def test_records_of_the_log_follow_those_of_the_snapshot() -> None:
-    node = Node()
-    node.format()
-    log, _ = loaded(node)
-    run(log.begin_epoch(node.clock.wall()))
-    topics = [TopicRecord(f"t{n}", bytes([n]) * 16) for n in range(3)]
-    for topic in topics:
-        values = [encoded([topic], 30)]
-        (batch,) = data_batches(values, log.end_offset, 1, node.clock.wall())
-        log.append(batch, node.clock.wall())
-        run(log.sync())
+    node = formatted()
+    log, records = loaded(node)
+    assert records == []
+    write(node, log, 1, *TOPICS)
     log.close()
-    assert loaded(node)[1] == topics
+    again, records = loaded(node)
+    assert records == TOPICS
+    assert [r for _, r in again.records(1, 2)] == TOPICS[1:2]
 
 
 def test_the_epoch_is_above_that_of_the_log_even_without_the_vote_file() -> None:
-    node = Node()
-    node.format()
+    node = formatted()
     for _ in range(2):
-        log, _ = loaded(node)
-        run(log.begin_epoch(node.clock.wall()))
-        log.close()
+        led(node)
         node.disk.remove(f"{LOG}/quorum-state")
-    log, _ = loaded(node)
-    run(log.begin_epoch(node.clock.wall()))
-    assert log.quorum.state.epoch == 3
+    assert loaded(node)[0].last_epoch == 2
+    led(node)
+    assert loaded(node)[0].state.epoch == 3
 
 
 def test_a_log_that_begins_after_the_last_snapshot_is_refused() -> None:
-    node = Node()
-    node.format()
-    log, _ = loaded(node)
-    run(log.begin_epoch(node.clock.wall()))
-    log.close()
+    node = formatted()
+    led(node)
     node.disk.rename(SEGMENT, f"{LOG}/{7:020d}.log")
     for name in node.disk.list(LOG):
         if name.startswith(f"{0:020d}.") and not name.endswith("checkpoint"):
@@ -99,82 +118,122 @@ def test_a_log_that_begins_after_the_last_snapshot_is_refused() -> None:
 
 
 def test_a_snapshot_ahead_of_the_log_is_where_the_log_goes_on() -> None:
-    node = Node()
-    node.format()
+    node = formatted()
     bootstrap = f"{LOG}/{0:020d}-{0:010d}.checkpoint"
     node.disk.rename(bootstrap, f"{LOG}/{40:020d}-{2:010d}.checkpoint")
     log, _ = loaded(node)
     assert log.end_offset == log.log_start_offset == 40
-    run(log.begin_epoch(node.clock.wall()))
-    assert log.quorum.state.epoch == 3
+    assert log.last_epoch == 2
+    assert log.oldest_snapshot == log.newest_snapshot == (40, 2)
+    assert log.epoch_end(2) is None  # Only the snapshot knows of it.
 
 
 def test_a_vote_file_that_makes_no_sense_is_damage() -> None:
-    node = Node()
-    node.format()
-    opened(node)
+    node = formatted()
+    MetadataLog(node.env, node.settings)
     node.disk.open(f"{LOG}/quorum-state", create=True).append([b"{"])
     with pytest.raises(Damaged, match="quorum-state"):
-        opened(node)
+        MetadataLog(node.env, node.settings)
 
 
 def test_another_topics_directory_is_no_metadata_log() -> None:
-    node = Node()
-    node.format()
-    opened(node)
+    node = formatted()
+    MetadataLog(node.env, node.settings)
     path = f"{LOG}/partition.metadata"
     file = node.disk.open(path)
     file.truncate(0)
     file.append([b"version: 0\ntopic_id: aZSxcrjtRrO_dWhnyP37Bw"])
     with pytest.raises(Damaged, match="not a metadata log"):
-        opened(node)
+        MetadataLog(node.env, node.settings)
 
 
 def test_a_kraft_version_above_ours_is_refused_by_name() -> None:
-    node = Node()
-    node.format()
+    node = formatted()
     log, _ = loaded(node)
-    controls = [KRaftVersionRecord(kraft_version=2)]
-    log.append(control_batch(controls, log.end_offset, 1, node.clock.wall()), node.clock.wall())
+    with pytest.raises(FormatRefused, match=r"kraft.version 2"):
+        write_controls(node, log, 1, KRaftVersionRecord(kraft_version=2))
     log.close()
     with pytest.raises(FormatRefused, match=r"kraft.version 2"):
         loaded(node)
 
 
 def test_a_torn_tail_is_cut_and_what_is_before_it_stays() -> None:
-    node = Node()
-    node.format()
-    log, _ = loaded(node)
-    run(log.begin_epoch(node.clock.wall()))
-    log.close()
+    node = formatted()
+    led(node)
     size = node.disk.size(SEGMENT)
+    end = loaded(node)[0].end_offset
     node.disk.open(SEGMENT).append([node.disk.read(SEGMENT)[: size // 2]])
     log, _ = loaded(node)
     assert node.disk.size(SEGMENT) == size
-    assert log.end_offset == 3
+    assert log.end_offset == end
 
 
-def test_a_directory_of_static_voters_needs_the_setting_that_names_them() -> None:
-    node = Node()
-    node.format(standalone_at=None, is_dynamic=False)
+def test_it_says_where_each_epoch_ends() -> None:
+    node = formatted()
     log, _ = loaded(node)
-    with pytest.raises(FormatRefused, match=r"set controller.quorum.voters"):
-        run(log.begin_epoch(node.clock.wall()))
+    write(node, log, 1, *TOPICS[:2])
+    write(node, log, 4, TOPICS[2])
+    assert log.epoch_end(0) is None
+    assert log.epoch_end(1) == log.epoch_end(3) == OffsetAndEpoch(2, 1)
+    assert log.epoch_end(4) == log.epoch_end(9) == OffsetAndEpoch(3, 4)
 
 
-def test_one_voter_of_several_does_not_lead_alone() -> None:
-    voters = Voters.of([Voter(NodeId(n), bytes([n]) * 16, {}) for n in (1, 2, 3)])
-    node = Node()
-    node.format(standalone_at=None, initial_voters=voters)
+def test_a_truncation_takes_voters_and_epochs_back() -> None:
+    node = formatted()
     log, _ = loaded(node)
-    with pytest.raises(FormatRefused, match=r"one of 3 voters' \(1, 2, 3\)"):
-        run(log.begin_epoch(node.clock.wall()))
+    before = log.history.voters
+    write(node, log, 1, TOPICS[0])
+    write_controls(node, log, 2, STATIC.to_record())
+    assert log.history.voters == STATIC
+    log.truncate_to(1)
+    assert (log.history.voters, log.last_epoch, log.end_offset) == (before, 1, 1)
+    log.close()
+    assert loaded(node)[1] == TOPICS[:1]
 
 
-def test_a_node_on_another_disk_is_no_voter() -> None:
-    voters = Voters.of([Voter(NodeId(2), b"\2" * 16, {})])
-    node = Node()
-    node.format(standalone_at=None, initial_voters=voters)
-    log, _ = loaded(node)
-    with pytest.raises(FormatRefused, match=r"not among the voters"):
-        run(log.begin_epoch(node.clock.wall()))
+def test_batches_of_the_leader_have_to_follow_our_own() -> None:
+    one, other = formatted(), formatted()
+    source, _ = loaded(one)
+    write(one, source, 3, *TOPICS)
+    target, _ = loaded(other)
+    for batch in target.fetched(source.read(0, 1 << 20)):
+        target.append(batch, other.clock.wall())
+    assert target.end_offset == 3
+    assert target.read(1, 1) == source.read(1, 1)  # At least one, whatever the limit.
+    with pytest.raises(Damaged, match="cannot follow"):
+        next(iter(target.fetched(source.read(1, 1))))
+    with pytest.raises(Damaged, match="checksum"):
+        next(iter(target.fetched(source.read(0, 1)[:-1] + b"x")))
+
+
+def test_a_fetched_snapshot_replaces_the_log() -> None:
+    one, other = formatted(snapshot_after_bytes=1), formatted()
+
+    async def snapshot() -> OffsetAndEpoch:
+        driver = await one.started()
+        await driver.snapshot_if_due()
+        found = driver.log.newest_snapshot
+        assert found is not None
+        driver.close()
+        return found
+
+    place = run(snapshot())
+    source, _ = loaded(one)
+    target, _ = loaded(other)
+    write(other, target, 1, *TOPICS)
+    position, size = 0, 1
+    while position < size:
+        piece = source.read_snapshot(place, position, 100)
+        assert piece is not None
+        from ottla.metadata.snapshot_file import SnapshotId
+
+        target.snapshots.write_piece(SnapshotId(*place), position, piece[0])
+        position, size = position + len(piece[0]), piece[1]
+    asyncio.run(target.install_snapshot(place))
+    assert (target.log_start_offset, target.end_offset) == (place.offset, place.offset)
+    assert target.snapshots.ids == [place]
+    assert source.read_snapshot(OffsetAndEpoch(1, 1), 0, 1) is None
+    target.close()
+    again, records = loaded(other)
+    assert again.end_offset == place.offset
+    assert records

@@ -15,6 +15,8 @@ from tests.unit.broker.serving import World, serving
 class Ear:
     """Hears of an append's end, or of growth."""
 
+    acks_all = True
+
     def __init__(self) -> None:
         self.heard: list[object] = []
 

@@ -5,6 +5,7 @@ Two brokers from one seed get the same frames; one of them has to take the long 
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from random import Random
 
 import pytest
 
@@ -13,6 +14,8 @@ from ottla.broker.memory import LARGE_BYTES
 from ottla.protocol.codec import encode
 from ottla.protocol.header import RequestHeader, encode_request_header
 from ottla.protocol.messages import produce as wire
+from ottla.records.batch import Batch
+from ottla.records.record import read_records
 from tests.unit.broker.requests import batch, produce_request
 from tests.unit.broker.serving import Client, World, serving
 
@@ -121,6 +124,75 @@ def test_the_fast_way_is_the_reference_in_every_version(
         assert len(worlds[0].log_bytes()) > 10_000
 
 
+@pytest.mark.parametrize("version", [4, 6, 8, 11, 13])
+def test_requests_that_arrive_together_are_answered_in_order_and_alike(
+    monkeypatch: pytest.MonkeyPatch, version: int
+) -> None:
+    """Good ones and bad ones mixed, cut anywhere: what a pipelining client may send."""
+    chance = Random(version)
+    with two_brokers(monkeypatch) as worlds:
+        pair = Pair(worlds, max_message_bytes=4000, partitions=2)
+        every = list(cases().values())
+        plain = every[:4]
+        for turn in range(60):
+            frames = []
+            for _ in range(chance.randrange(1, 100)):
+                pair.count += 1
+                records = chance.choice(plain if chance.random() < 0.9 else every)
+                index = 0 if chance.random() < 0.9 else 1
+                acks = 1 if chance.random() < 0.95 else 0
+                request = produce_request(records, pair.topic(version), index, acks=acks)
+                body = frame_of(request, version, pair.count)
+                frames.append(len(body).to_bytes(4, "big") + body)
+            stream = b"".join(frames)
+            cut = chance.randrange(len(stream)) if turn % 2 else len(stream)
+            for part in (stream[:cut], stream[cut:]):
+                for client, world in zip(pair.clients, worlds, strict=True):
+                    client.feed_bytes(part)
+                    world.settle()
+            pair.compare()
+        assert len(worlds[0].log_bytes()) > 100_000
+
+
+def test_a_frame_that_is_too_long_is_refused_behind_good_ones_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with two_brokers(monkeypatch, socket_request_max_bytes=400) as worlds:
+        pair = Pair(worlds)
+        pair.tell(produce_request(batch(b"first")), 12)
+        stream = b""
+        for value in (b"x" * 100, b"x" * 100, b"x" * 500):  # Sizes of two bytes, all of them.
+            pair.count += 1
+            body = frame_of(produce_request(batch(value)), 12, pair.count)
+            stream += len(body).to_bytes(4, "big") + body
+        for client, world in zip(pair.clients, worlds, strict=True):
+            client.feed_bytes(stream)
+            world.settle()
+        assert not pair.clients[0].channel.is_open
+        pair.compare()
+
+
+@pytest.mark.parametrize("acks", [1, 0])
+def test_a_run_that_cannot_be_written_is_refused_alike(
+    monkeypatch: pytest.MonkeyPatch, acks: int
+) -> None:
+    with two_brokers(monkeypatch) as worlds:
+        pair = Pair(worlds)
+        frame = b""
+        for _ in range(5):
+            pair.count += 1
+            body = frame_of(produce_request(batch(b"a" * 100), "t", acks=acks), 12, pair.count)
+            frame += len(body).to_bytes(4, "big") + body
+        pair.tell(produce_request(batch(b"before")), 12)
+        for world in worlds:
+            world.disk.capacity_bytes = world.disk.used_bytes + 10
+        for client, world in zip(pair.clients, worlds, strict=True):
+            client.feed_bytes(frame)
+            world.settle()
+        pair.compare()
+        assert len(worlds[0].log_bytes()) == len(batch(b"before"))
+
+
 def test_bad_requests_are_answered_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     with two_brokers(monkeypatch) as worlds:
         pair = Pair(worlds)
@@ -194,6 +266,35 @@ def test_large_frames_are_served_alike_though_they_are_not_copied(
             pair.tell(produce_request(corrupt(records), "t"), 12)
 
 
+@pytest.mark.parametrize("size", [100, 20_000, 100_000])
+def test_what_a_turn_receives_stays_whole_until_it_is_written(size: int) -> None:
+    """More than there is room for is received in one turn, by several connections."""
+    with serving() as world:
+        world.topic()
+        clients = [world.client() for _ in range(20)]
+        for client in clients:
+            client.ask(produce_request(batch(b"first")), 12)
+        written = [b"first"] * len(clients)
+        for _ in range(3):
+            for number, client in enumerate(clients):
+                value = bytes([number]) * size
+                client.send(produce_request(batch(value)), 12)
+                written.append(value)
+            world.settle()
+        assert values_in(world.log_bytes()) == written
+
+
+def values_in(log: bytes) -> list[bytes | None]:
+    found: list[bytes | None] = []
+    while log:
+        one = Batch.parse(log)
+        assert one.is_valid
+        assert one.base_offset == len(found)
+        found += [record.value for record in read_records(one, 1 << 20)]
+        log = log[one.size :]
+    return found
+
+
 def test_cut_frames_are_refused_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     with two_brokers(monkeypatch) as worlds:
         pair = Pair(worlds)
@@ -201,6 +302,20 @@ def test_cut_frames_are_refused_alike(monkeypatch: pytest.MonkeyPatch) -> None:
             frame = frame_of(produce_request(batch(b"value"), pair.topic(version)), version, 1)
             for end in range(1, len(frame)):
                 pair.feed(frame[:end])
+
+
+@pytest.mark.parametrize("size", [b"\xff" * 10, b"\x80" * 200, b"\xff\xff\xff\xff\x0f", b"\xff"])
+def test_records_of_an_absurd_size_are_refused_alike(
+    monkeypatch: pytest.MonkeyPatch, size: bytes
+) -> None:
+    with two_brokers(monkeypatch) as worlds:
+        pair = Pair(worlds)
+        for version in (3, 9):
+            good = frame_of(produce_request(batch(b"value"), "t"), version, 1)
+            pair.feed(good)
+            prefix = good[: good.index(bytes(batch(b"value"))) - (1 if version == 9 else 4)]
+            pair.feed(prefix + size)
+            pair.feed(prefix + size + bytes(200))
 
 
 def test_what_was_prepared_is_forgotten_when_the_topic_goes(

@@ -172,7 +172,7 @@ def test_a_snapshot_replaces_the_log_before_it() -> None:
         driver.close()
         again = await node.started()
         assert names(again) == ["a", "b", "c"]
-        assert again.log.quorum.voters.is_alone
+        assert again.quorum.voters.is_alone
 
     run(work())
 
@@ -214,7 +214,7 @@ def test_a_transaction_that_a_crash_left_open_is_aborted() -> None:
 
     async def work() -> None:
         driver = await node.started()
-        driver._write([BeginTransactionRecord(), TopicRecord("half", b"h" * 16)])
+        driver._active.write_records([BeginTransactionRecord(), TopicRecord("half", b"h" * 16)])
         await driver.settle()
         node.disk.kill()
         again = await node.started()
@@ -257,7 +257,7 @@ def test_a_cluster_newer_than_us_is_refused_by_name() -> None:
 
     async def work() -> None:
         driver = await node.started()
-        driver._write([FeatureLevelRecord("metadata.version", 31)])
+        driver._active.write_records([FeatureLevelRecord("metadata.version", 31)])
         await driver.settle()
         driver.close()
         with pytest.raises(FormatRefused, match=r"metadata.version 31.*at most 30 \(4.3-IV0\)"):
@@ -273,7 +273,7 @@ def test_features_that_are_not_served_are_kept_and_told(
 
     async def work() -> None:
         driver = await node.started()
-        driver._write([FeatureLevelRecord("share.version", 1)])
+        driver._active.write_records([FeatureLevelRecord("share.version", 1)])
         await driver.settle()
         driver.close()
         again = await node.started()

@@ -1,6 +1,7 @@
 import errno
 
 from ottla.metadata.cluster import UNASSIGNED_DIRECTORY
+from ottla.metadata.delta import ImageDelta
 from ottla.model.types import NodeId
 from tests.unit.broker.serving import World, serving
 
@@ -52,8 +53,13 @@ def test_with_one_disk_there_is_nothing_to_say() -> None:
 
 def test_what_could_not_be_noted_is_told_again() -> None:
     with serving(TWO_DISKS) as world:
+
+        def fill_disk(delta: ImageDelta) -> None:
+            if delta.created:  # The next to be written is where the replicas are.
+                world.disk.fail("append", errno.ENOSPC, path_contains="__cluster_metadata")
+
+        world.broker.quorum.subscribe(fill_disk)
         world.topic("t", 4)
-        world.disk.fail("append", errno.ENOSPC, path_contains="__cluster_metadata")
         world.settle()
         assert UNASSIGNED_DIRECTORY in disks_in_metadata(world)
         world.pass_ms(1500)

@@ -183,6 +183,27 @@ def test_memory_for_requests_has_room_for_the_largest_one() -> None:
     assert large.queued_max_request_bytes == 300_000_000
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "why"),
+    [
+        ("session.timeout.ms", "44999", "must be at least group.consumer.min.session.timeout.ms"),
+        ("session.timeout.ms", "60001", "must be at most group.consumer.max.session.timeout.ms"),
+        ("heartbeat.interval.ms", "15001", "must be at most"),
+        ("assignment.interval.ms", "15001", "must be at most"),
+        ("assignors", "uniform,cosy", "may only list uniform, range"),
+    ],
+)
+def test_groups_keep_the_bounds_that_are_set_for_them(name: str, value: str, why: str) -> None:
+    with pytest.raises(SettingsError, match=why):
+        Settings.load(zero_configuration("data") | {f"group.consumer.{name}": value})
+
+
+def test_a_group_waits_longer_than_for_one_heartbeat() -> None:
+    both = {"group.consumer.min.session.timeout.ms": "1", "group.consumer.session.timeout.ms": "9"}
+    with pytest.raises(SettingsError, match=r"must be less than group\.consumer\.session"):
+        Settings.load(zero_configuration("data") | both)
+
+
 def test_dynamic_configs_change_what_they_may_and_nothing_else() -> None:
     settings = load(log_retention_ms="1000")
     changed = settings.with_dynamic(

@@ -20,6 +20,7 @@ def test_options_become_operations() -> None:
 
 def test_a_broker_has_a_number_and_all_of_them_have_none() -> None:
     assert _resource(Kind.TOPIC, "t") == (ResourceType.TOPIC, "t")
+    assert _resource(Kind.GROUP, "default") == (ResourceType.GROUP, "default")
     assert _resource(Kind.BROKER, "3") == (ResourceType.BROKER, "3")
     assert _resource(Kind.BROKER, "default") == (ResourceType.BROKER, "")
     with pytest.raises(Misuse, match="'one' is no broker"):

@@ -5,10 +5,14 @@ import json
 import pytest
 
 from ottla.cli.dead_letter_view import replay_group
+from ottla.cli.replay_notes import Begun, read_note
 from ottla.cli.replaying import replay, replay_settings
+from ottla.client.delivery import Identity
 from ottla.client.errors import ClientError
 from ottla.client.metadata import UnknownTopic
 from ottla.model.types import TopicPartition
+from ottla.protocol.apis import ApiKey
+from ottla.protocol.messages import offset_commit
 from ottla.records.batch import Batch
 from ottla.records.record import Record, build_batch, read_records
 from tests.unit.cli.test_dead_letter_view import write_letters
@@ -129,3 +133,60 @@ def test_a_group_that_someone_reads_for_is_refused() -> None:
             await run(world)
 
     world.run(work)
+
+
+def test_what_was_begun_is_sent_again_as_it_was_before_the_rest(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    world, coordinator = prepared()
+    coordinator.offsets[GROUP] = {FIRST: 0}
+    coordinator.notes[GROUP, FIRST] = Begun(2, Identity(77, 3), "u").encode()
+
+    async def work() -> None:
+        await run(world, shows_json=True)
+
+    world.run(work)
+    again = Batch.parse(world.broker.log["u", 0])
+    assert (again.producer_id, again.producer_epoch, again.base_sequence) == (77, 3, 0)
+    assert [record.value for record in records_of(world, "u", 0)] == [b"a", b"b"]
+    assert [record.value for record in records_of(world, "orders", 2)] == [b"c"]
+    assert coordinator.offsets[GROUP] == {FIRST: 3}
+    assert coordinator.notes[GROUP, FIRST] == ""
+    assert json.loads(capsys.readouterr().out)["replayed"] == {"u": 2, "orders": 1}
+
+
+def test_what_was_begun_for_a_topic_that_is_gone_begins_anew() -> None:
+    world, coordinator = prepared()
+    coordinator.offsets[GROUP] = {FIRST: 0}
+    coordinator.notes[GROUP, FIRST] = Begun(2, Identity(77, 3), "nowhere").encode()
+
+    async def work() -> None:
+        await run(world)
+
+    world.run(work)
+    assert len(records_of(world, "orders", 2)) == 3
+
+
+def test_before_anything_is_sent_it_is_noted_under_which_id() -> None:
+    world, coordinator = prepared()
+    noted: list[tuple[int, Begun | None]] = []
+    commit = coordinator.serve_offset_commit
+
+    def watch(request: offset_commit.Request, version: int) -> offset_commit.Response:
+        (item,) = request.topics[0].partitions
+        note = read_note(item.committed_metadata or "", item.committed_offset)
+        noted.append((item.committed_offset, note))
+        return commit(request, version)
+
+    world.broker.always[ApiKey.OFFSET_COMMIT] = watch
+
+    async def work() -> None:
+        await run(world)
+
+    world.run(work)
+    (_, begun), end = noted
+    assert begun is not None
+    assert end == (3, None)
+    written = Batch.parse(world.broker.log["orders", 2])
+    assert (written.producer_id, written.producer_epoch) == begun.identity
+    assert (begun.until, begun.target) == (3, None)

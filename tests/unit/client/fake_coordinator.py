@@ -42,6 +42,7 @@ class FakeCoordinator:
 
     def __init__(self) -> None:
         self.offsets: dict[str, dict[TopicPartition, int]] = {}
+        self.notes: dict[tuple[str, TopicPartition], str] = {}  # What was committed with them.
         self.states: dict[str, str] = {}
         self.members: list[describe_groups.DescribedGroupMember] = []
         self.generation = 0
@@ -104,7 +105,11 @@ class FakeCoordinator:
         topics = [
             offset_fetch.OffsetFetchResponseTopics(
                 place.topic,
-                partitions=[offset_fetch.OffsetFetchResponsePartitions(place.partition, offset)],
+                partitions=[
+                    offset_fetch.OffsetFetchResponsePartitions(
+                        place.partition, offset, metadata=self.notes.get((name, place), "")
+                    )
+                ],
             )
             for place, offset in self.offsets.get(name, {}).items()
         ]
@@ -124,6 +129,7 @@ class FakeCoordinator:
                 if code == ErrorCode.NONE:
                     place = TopicPartition(topic.name, item.partition_index)
                     known[place] = item.committed_offset
+                    self.notes[request.group_id, place] = item.committed_metadata or ""
                 partitions.append(
                     offset_commit.OffsetCommitResponsePartition(item.partition_index, code)
                 )

@@ -100,6 +100,27 @@ def test_one_record_that_is_too_large_fails_and_the_next_is_written() -> None:
     world.run(work)
 
 
+def test_nothing_follows_a_record_that_failed_where_that_was_asked_for() -> None:
+    world = World()
+    world.broker.script[ApiKey.PRODUCE] = [refused(ErrorCode.MESSAGE_TOO_LARGE)]
+
+    async def work() -> None:
+        settings = ProducerSettings(stops_at_failure=True)
+        async with Producer(world.cluster(), settings) as producer:
+            await producer.send("t", b"large", partition=0)
+            with pytest.raises(Refused):
+                await producer.flush()
+            later = await producer.send("t", b"later", partition=0)
+            with pytest.raises(Refused, match=r"max\.message\.bytes"):
+                await producer.flush()
+            with pytest.raises(Refused):
+                await later
+        assert values(world) == []
+        assert len(produced(world)) == 1
+
+    world.run(work)
+
+
 def test_an_id_that_the_broker_forgot_is_replaced() -> None:
     world = World()
 

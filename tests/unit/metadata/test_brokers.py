@@ -1,6 +1,6 @@
 import pytest
 
-from ottla.metadata.brokers import check_epoch
+from ottla.metadata.brokers import Died, check_epoch
 from ottla.model.errors import ErrorCode, Refusal
 from ottla.model.types import NodeId
 from ottla.protocol import metadata_records as records
@@ -80,6 +80,9 @@ def test_a_controlled_shutdown_hands_over_and_then_lets_go() -> None:
     assert (first.is_fenced, first.should_shut_down) == (False, False)
     assert leaders(deciding) == {1}
     assert deciding.image.brokers[TWO].in_controlled_shutdown
+    # Not before the other one has read that it leads now.
+    assert not deciding.heartbeat(2, want_shut_down=True).should_shut_down
+    deciding.heartbeat(1)
     second = deciding.heartbeat(2, want_shut_down=True)
     assert (second.is_fenced, second.should_shut_down) == (True, True)
 
@@ -133,6 +136,18 @@ def test_a_silent_broker_is_fenced_when_its_session_ends() -> None:
     assert deciding.image.brokers[TWO].is_fenced
     assert leaders(deciding) == {1}
     assert not deciding.image.brokers[ONE].is_fenced  # It is the controller's own.
+
+
+def test_a_broker_that_is_known_to_be_dead_is_fenced_at_once() -> None:
+    deciding = Deciding(brokers=2)
+    deciding.create("t", 4, 2)
+    deciding.ask(Died(TWO, 99))  # Another incarnation: not the one that lives.
+    assert not deciding.image.brokers[TWO].is_fenced
+    deciding.ask(Died(TWO, deciding.epochs[2]))
+    assert deciding.image.brokers[TWO].is_fenced
+    assert leaders(deciding) == {1}
+    deciding.register(2)  # Its next process does not have to wait for the session.
+    assert deciding.decide(Died(TWO, deciding.epochs[2] - 1))[1] == []
 
 
 def test_another_process_with_the_same_id_has_to_wait_for_the_session() -> None:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from ottla.metadata.cluster import NO_LEADER, RECOVERING, Partition
-from ottla.metadata.elections import Circumstances, change_of, is_empty
+from ottla.metadata.elections import Circumstances, Target, change_of, is_empty
 from ottla.model.types import NodeId
 from ottla.protocol.metadata_records import PartitionChangeRecord
 
@@ -35,7 +35,8 @@ def changed(
         is_unclean_allowed=unclean,
         shut_down_uncleanly=NodeId(lost),
     )
-    return change_of(TOPIC, 0, before, tuple(map(NodeId, isr)), around)
+    target = Target.of(before)._replace(isr=tuple(map(NodeId, isr)))
+    return change_of(TOPIC, 0, before, target, around)
 
 
 def test_a_leader_that_may_stay_stays() -> None:
@@ -120,3 +121,57 @@ def test_a_change_of_nothing_is_empty() -> None:
     assert is_empty(PartitionChangeRecord(0, TOPIC))
     assert not is_empty(PartitionChangeRecord(0, TOPIC, isr=[]))
     assert not is_empty(PartitionChangeRecord(0, TOPIC, leader=-1))
+
+
+def moved(before: Partition, replicas: tuple[int, ...], **change: Any) -> PartitionChangeRecord:
+    around = Circumstances(
+        may_lead=lambda _: True,
+        isr_min=1,
+        is_elr_enabled=False,
+        directory_of_new=lambda node: bytes([node] * 16),
+    )
+    target = Target.of(before)._replace(replicas=replicas, **change)
+    record = change_of(TOPIC, 0, before, target, around)
+    assert record is not None
+    return record
+
+
+def test_a_move_waits_for_its_new_replicas() -> None:
+    record = moved(partition(), (2, 3, 4, 1), adding=(4,), removing=(1,))
+    assert (record.replicas, record.adding_replicas, record.removing_replicas) == (
+        [2, 3, 4, 1], [4], [1],
+    )  # fmt: skip
+    assert record.directories == [b"d" * 16, b"d" * 16, b"\4" * 16, b"d" * 16]
+    assert record.leader == -2  # No new epoch: nobody left.
+
+
+def test_a_move_ends_when_they_are_in_sync() -> None:
+    before = partition(
+        replicas=(2, 3, 4, 1), isr=(1, 2, 3), adding=(4,), removing=(1,),
+        directories=(b"d" * 16,) * 4,
+    )  # fmt: skip
+    record = moved(before, (2, 3, 4, 1), isr=(1, 2, 3, 4))
+    assert (record.replicas, record.isr, record.leader) == ([2, 3, 4], [2, 3, 4], 2)
+    assert (record.adding_replicas, record.removing_replicas) == ([], [])
+
+
+def test_whoever_is_taken_out_meets_a_new_leader_epoch() -> None:
+    record = moved(partition(leader=2), (2, 3, 1), removing=(1,))
+    assert (record.replicas, record.leader) == ([2, 3], 2)
+
+
+def test_an_old_cluster_raises_the_epoch_when_the_isr_shrinks() -> None:
+    around = Circumstances({1, 2}.__contains__, 1, False, is_epoch_raised_by_shrinking=True)
+    target = Target.of(partition())._replace(isr=(NodeId(1), NodeId(2)))
+    record = change_of(TOPIC, 0, partition(), target, around)
+    assert record == PartitionChangeRecord(0, TOPIC, isr=[1, 2], leader=1)
+
+
+def test_the_preferred_replica_leads_where_it_can() -> None:
+    around = Circumstances({1, 2, 3}.__contains__, 1, False, is_preferred_wanted=True)
+    before = partition(leader=3)
+    assert change_of(TOPIC, 0, before, Target.of(before), around) == PartitionChangeRecord(
+        0, TOPIC, leader=1
+    )
+    behind = partition(leader=3, isr=(2, 3))
+    assert change_of(TOPIC, 0, behind, Target.of(behind), around) is None

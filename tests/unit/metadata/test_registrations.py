@@ -6,7 +6,8 @@ from ottla.protocol.messages import controller_registration
 from ottla.protocol.metadata_records import FeatureLevelRecord
 from tests.unit.metadata.making import Deciding
 
-DISK = b"d" * 16
+DISK = b"\1" * 16  # What broker 1 registers.
+OTHER_DISK = b"o" * 16
 
 
 def test_a_controller_is_known_by_its_registration() -> None:
@@ -29,12 +30,14 @@ def test_an_old_cluster_has_no_such_registrations() -> None:
     assert deciding.ask(controller_registration.Request()).code == ErrorCode.UNSUPPORTED_VERSION
 
 
-def assignment(deciding: Deciding, topic_id: bytes, *indexes: int) -> dirs.Request:
+def assignment(
+    deciding: Deciding, topic_id: bytes, *indexes: int, disk: bytes = DISK
+) -> dirs.Request:
     partitions = [dirs.RequestPartitionData(index) for index in indexes]
     return dirs.Request(
         1,
         deciding.epochs[1],
-        [dirs.RequestDirectoryData(DISK, [dirs.RequestTopicData(topic_id, partitions)])],
+        [dirs.RequestDirectoryData(disk, [dirs.RequestTopicData(topic_id, partitions)])],
     )
 
 
@@ -43,7 +46,9 @@ def codes(response: dirs.Response) -> list[int]:
 
 
 def test_a_broker_says_in_which_directory_a_replica_lies() -> None:
-    deciding = Deciding()
+    deciding = Deciding(brokers=0)
+    deciding.register(1, log_dirs=[DISK, OTHER_DISK])
+    deciding.heartbeat(1)
     deciding.create("t", 2)
     topic = deciding.image.topics_by_name["t"].id
     assert codes(deciding.ask(assignment(deciding, topic, 0, 7))) == [
@@ -67,3 +72,13 @@ def test_a_replica_that_is_not_there_is_refused() -> None:
         ErrorCode.NOT_LEADER_OR_FOLLOWER
     ]
     assert codes(deciding.ask(assignment(deciding, b"x" * 16, 0))) == [ErrorCode.UNKNOWN_TOPIC_ID]
+
+
+def test_a_replica_in_a_lost_directory_leaves_its_isr() -> None:
+    deciding = Deciding(brokers=2)
+    deciding.create("t", 1, 2)
+    topic = deciding.image.topics_by_name["t"].id
+    deciding.ask(assignment(deciding, topic, 0, disk=b"x" * 16))
+    partition = deciding.image.topics_by_name["t"].partitions[0]
+    assert partition.directory_of(NodeId(1)) == b"x" * 16
+    assert (partition.leader, partition.isr) == (2, (2,))

@@ -9,6 +9,7 @@ from hypothesis import given
 
 from ottla.model.errors import ProtocolError
 from ottla.protocol import group_records
+from ottla.protocol.codec import encode
 from ottla.protocol.consumer_group_records import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -172,3 +173,13 @@ def test_a_type_that_nobody_knows_is_passed_over() -> None:
 def test_what_is_broken_is_refused(key: bytes, value: bytes | None, sentence: str) -> None:
     with pytest.raises(ProtocolError, match=sentence):
         decode_record(key, value)
+
+
+@given(value=messages(OffsetCommitValue))
+def test_commits_are_laid_out_by_hand_as_by_their_definition(value: OffsetCommitValue) -> None:
+    value.expire_timestamp = -1
+    for metadata in ("", value.metadata):
+        value.metadata = metadata
+        assert encode_value(value) == b"\x00\x04" + encode(value, 4)
+    key = OffsetCommitKey("g", "t", 7)
+    assert encode_key(key) == b"\x00\x01" + encode(key, 0)

@@ -113,3 +113,21 @@ def test_a_deleted_topic_is_expected_no_more() -> None:
     history.read(HERE, 0, b"0")
     history.forget("events")
     check_final(history, {})
+
+
+def test_what_someone_wants_deleted_may_be_gone_or_not() -> None:
+    history = history_of(0, 1, 2)
+    history.trims[HERE].asked = 2
+    history.read(HERE, 1, b"1")
+    check_final(history, log_of(b"2", start=2))
+    check_final(history, log_of(b"0", b"1", b"2"))
+    with pytest.raises(Violation, match="lost"):
+        check_final(history, log_of(start=3))
+
+
+def test_a_record_whose_offset_nobody_knows_may_be_deleted_only_if_something_is() -> None:
+    history = history_of(0, -1)
+    with pytest.raises(Violation, match="lost"):
+        check_final(history, log_of(b"0"))
+    history.trims[HERE].retained = 2
+    check_final(history, log_of(b"0"))

@@ -79,6 +79,27 @@ def test_a_killed_broker_is_not_taken_for_a_clean_one() -> None:
     assert opened(disk).power_was_lost
 
 
+def test_a_broker_that_was_killed_while_the_machine_stayed_up_has_lost_nothing() -> None:
+    disk = new_disk()
+    directory = opened(disk)
+    directory.note_broker_epoch(7)
+    directory.abandon()
+    again = opened(disk)
+    assert (again.was_clean, again.previous_broker_epoch) == (False, 7)
+    again.abandon()
+    disk.cut_power()
+    assert opened(disk).previous_broker_epoch is None
+
+
+def test_what_a_failed_disk_wrote_is_not_vouched_for() -> None:
+    disk = new_disk()
+    directory = opened(disk)
+    directory.note_broker_epoch(7)
+    directory.failed(OSError(errno.EIO, "gone"))
+    directory.abandon()
+    assert opened(disk).previous_broker_epoch is None
+
+
 def test_a_damaged_log_is_named_and_the_others_serve() -> None:
     disk = new_disk()
     directory = opened(disk)

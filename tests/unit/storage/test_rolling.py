@@ -18,7 +18,7 @@ def segment_with(*timestamps: int, created_ms: int = NOW) -> Segment:
     for timestamp in timestamps:
         batch = make_batch(timestamp=timestamp)
         batch.assign(segment.next_offset, 0)
-        segment.append([batch])
+        segment.append([batch.placed])
     return segment
 
 
@@ -33,7 +33,7 @@ def rolls(
 ) -> bool:
     batch = make_batch(timestamp=timestamp, size=size)
     batch.base_offset = base_offset
-    return must_roll(segment, config, [batch], batch.size, WallTime(now))
+    return must_roll(segment, config, [batch.placed], batch.size, WallTime(now))
 
 
 def test_a_segment_rolls_when_the_next_batch_does_not_fit() -> None:

@@ -22,7 +22,7 @@ def grow(segment: Segment, count: int, *, records: int = 2, size: int = 50) -> N
     for _ in range(count):
         batch = make_batch(records, size=size, timestamp=NOW + segment.next_offset)
         batch.assign(segment.next_offset, 0)
-        segment.append([batch])
+        segment.append([batch.placed])
 
 
 def test_every_offset_is_found_in_its_batch() -> None:
@@ -162,7 +162,7 @@ def test_scanning_goes_over_batches_larger_than_a_chunk() -> None:
     for size in (10, 3_000_000, 20, 1_000_000):
         batch = make_batch(size=size)
         batch.assign(segment.next_offset, 0)
-        segment.append([batch])
+        segment.append([batch.placed])
     found = list(scan(segment.open_file(), 0, segment.size))
     assert [batch.base_offset for _, batch in found] == [100, 101, 102, 103]
     assert all(batch.is_valid for _, batch in found)

@@ -18,7 +18,7 @@ def make_segments(*counts: int) -> Segments:
         for _ in range(count):
             batch = make_batch()
             batch.assign(segments.active.next_offset, 0)
-            segments.active.append([batch])
+            segments.active.append([batch.placed])
     return segments
 
 
@@ -46,7 +46,7 @@ def test_a_cut_makes_an_earlier_segment_active_again() -> None:
     assert segments.active.file is not None
     batch = make_batch()
     batch.assign(4, 0)
-    segments.active.append([batch])
+    segments.active.append([batch.placed])
     assert segments.active.find(4) is not None
 
 

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 import pytest
 
 from ottla.client.metadata import UnknownTopic
-from ottla.env.network import Address
 from ottla.testing import Broker
 from ottla.testing.client import Client
 
@@ -12,7 +11,7 @@ from ottla.testing.client import Client
 @pytest.fixture(scope="module")
 def client() -> Iterator[Client]:
     with Broker(auto_create_topics_enable=False) as broker:
-        yield Client(Address(broker.host, broker.port))
+        yield Client(broker.bootstrap_servers)
 
 
 def test_all_records_are_read_in_the_order_of_their_places(client: Client) -> None:

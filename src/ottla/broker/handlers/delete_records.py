@@ -43,6 +43,8 @@ def _delete(broker: Broker, partition: Partition, offset: Offset) -> Offset:
         raise Refusal(ErrorCode.OFFSET_OUT_OF_RANGE)
     if offset > log.log_start_offset:
         log.advance_log_start(offset)
-        # Written down before it is answered: what was deleted must not come back.
-        broker.checkpoint()
+    if offset > log.segments[0].base_offset:
+        # Written down before it is answered: what was deleted must not come back. Also when it was
+        # deleted before, for that may have failed here.
+        broker.directories.write_down(log, broker.partitions.high_watermarks())
     return log.log_start_offset

@@ -28,7 +28,8 @@ def handle(request: wire.Request, reply: Reply, broker: Broker) -> None:
     response = wire.Response(
         endpoint_type=ours,
         cluster_id=broker.image.cluster_id,
-        controller_id=broker.node_id,
+        # Clients of brokers need not know the controller: any broker takes what is meant for it.
+        controller_id=broker.quorum.quorum.leadership.leader if is_controller else broker.node_id,
         brokers=nodes,
     )
     if request.include_cluster_authorized_operations:

@@ -2,7 +2,7 @@
 
 v1   synonyms   v3   types and documentation   v4   flexible encoding
 
-Topics and this broker list every config they have; the cluster's default, groups and client
+Topics, groups and this broker list every config they have; the cluster's default and client
 metrics only what is set. Loggers: the root alone, since the levels of parts cannot be set.
 """
 
@@ -24,6 +24,7 @@ from ottla.metadata.configs.description import (
     describe_cluster_default,
     describe_topic,
 )
+from ottla.metadata.configs.group import describe_group
 from ottla.metadata.topic_names import fault_of
 from ottla.model.errors import ErrorCode, Refusal
 from ottla.protocol.messages import describe_configs as wire
@@ -83,13 +84,19 @@ def _configs(kind: int, name: str, broker: "Broker") -> list[wire.DescribeConfig
         _check_is_this_broker(name, broker, "but received")
         level = broker.settings.ottla_log_level.upper()
         return [_plain("root", level, Source.BROKER_LOGGER)]
-    sources = {CLIENT_METRICS_RESOURCE: Source.CLIENT_METRICS, GROUP_RESOURCE: Source.GROUP}
-    if kind not in sources:
+    return _of_others(kind, name, broker)
+
+
+def _of_others(kind: int, name: str, broker: "Broker") -> list[wire.DescribeConfigsResourceResult]:
+    """Resources that need not exist to be described."""
+    if kind not in (CLIENT_METRICS_RESOURCE, GROUP_RESOURCE):
         raise Refusal(ErrorCode.INVALID_REQUEST, f"Unexpected resource type {kind}")
     if not name:
         raise Refusal(ErrorCode.INVALID_REQUEST, "The resource's name must not be empty")
     overrides = broker.image.config_of(kind, name)
-    return [_plain(key, value, sources[kind]) for key, value in overrides.items()]
+    if kind == GROUP_RESOURCE:
+        return list(describe_group(_layers(broker), overrides))
+    return [_plain(key, value, Source.CLIENT_METRICS) for key, value in overrides.items()]
 
 
 def _check_is_this_broker(name: str, broker: "Broker", but: str) -> None:

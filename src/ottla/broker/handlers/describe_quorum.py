@@ -1,31 +1,48 @@
 """DescribeQuorum (api key 55), versions 0 to 2: who leads the metadata log, and who follows it.
 
 v1  timestamps of the replicas     v2  error messages, directory ids, addresses of the voters
+
+Only the leader knows: others ask it.
 """
 
-from ottla.broker.connection import Reply
-from ottla.broker.dispatch import handles, send
+from ottla.broker.dispatch import Context, handles
 from ottla.broker.server import Broker
 from ottla.metadata.cluster import METADATA_TOPIC
 from ottla.model.errors import ErrorCode
-from ottla.model.types import ZERO_UUID
+from ottla.model.types import ZERO_UUID, Monotonic, NodeId, WallTime
 from ottla.protocol.messages import describe_quorum as wire
+from ottla.quorum.leadership import Leader, Replica
 
 NODES_SINCE = 2
 UNKNOWN = "This server does not host this topic-partition."
 
 
 @handles(wire.Request)
-def handle(request: wire.Request, reply: Reply, broker: Broker) -> None:
+async def handle(request: wire.Request, context: Context, broker: Broker) -> wire.Response:
     asked = [(t.topic_name, [p.partition_index for p in t.partitions]) for t in request.topics]
     if asked != [(METADATA_TOPIC, [0])]:
-        send(reply, _unknown(request))
-        return
-    topic = wire.ResponseTopicData(METADATA_TOPIC, [_partition(broker, reply.version)])
+        return _refused(request, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN)
+    leader = broker.quorum.quorum.role
+    if not isinstance(leader, Leader):
+        return await _elsewhere(request, context, broker)
+    topic = wire.ResponseTopicData(METADATA_TOPIC, [_partition(broker, leader, context.version)])
     response = wire.Response(topics=[topic])
-    if reply.version >= NODES_SINCE:
+    if context.version >= NODES_SINCE:
         response.nodes = _nodes(broker)
-    send(reply, response)
+    return response
+
+
+async def _elsewhere(request: wire.Request, context: Context, broker: Broker) -> wire.Response:
+    if context.connection.listener in broker.settings.controller_listener_names:
+        return _refused(request, ErrorCode.NOT_LEADER_OR_FOLLOWER, None)
+    response = await broker.quorum.channel.ask(request, lambda: False)
+    assert isinstance(response, wire.Response), "the controller answers in kind"
+    if context.version < NODES_SINCE:
+        response.nodes = []
+        for part in (part for topic in response.topics for part in topic.partitions):
+            for replica in (*part.current_voters, *part.observers):
+                replica.replica_directory_id = ZERO_UUID
+    return response
 
 
 def _nodes(broker: Broker) -> list[wire.Node]:
@@ -37,33 +54,51 @@ def _nodes(broker: Broker) -> list[wire.Node]:
                 for name, where in voter.endpoints.items()
             ],
         )
-        for voter in broker.quorum.log.quorum.voters.by_id.values()
+        for voter in broker.quorum.quorum.voters.by_id.values()
     ]
 
 
-def _partition(broker: Broker, version: int) -> wire.ResponsePartitionData:
-    driver, now = broker.quorum, broker.env.clock.wall()
-    quorum = driver.log.quorum
+def _partition(broker: Broker, leader: Leader, version: int) -> wire.ResponsePartitionData:
+    driver = broker.quorum
+    wall, monotonic = broker.env.clock.wall(), broker.env.clock.monotonic()
+    voters = driver.quorum.voters
+
+    def state(node: NodeId, directory_id: bytes, replica: Replica) -> wire.ReplicaState:
+        is_us = node == driver.identity.node_id
+        return wire.ReplicaState(
+            replica_id=node,
+            replica_directory_id=directory_id if version >= NODES_SINCE else ZERO_UUID,
+            log_end_offset=driver.log.end_offset if is_us else replica.end,
+            # A leader has always just fetched from itself.
+            last_fetch_timestamp=wall if is_us else _as_wall(replica.fetched_at, wall, monotonic),
+            last_caught_up_timestamp=wall
+            if is_us
+            else _as_wall(replica.caught_up_at, wall, monotonic),
+        )
+
+    high_watermark = driver.quorum.high_watermark
     return wire.ResponsePartitionData(
         partition_index=0,
-        leader_id=quorum.state.leader,
-        leader_epoch=quorum.state.epoch,
-        high_watermark=driver.high_watermark,
+        leader_id=driver.quorum.leadership.leader,
+        leader_epoch=driver.quorum.leadership.epoch,
+        high_watermark=-1 if high_watermark is None else high_watermark,
         current_voters=[
-            wire.ReplicaState(
-                replica_id=voter.id,
-                replica_directory_id=voter.directory_id if version > 1 else ZERO_UUID,
-                log_end_offset=driver.log.end_offset,
-                # A leader has always just fetched from itself.
-                last_fetch_timestamp=now,
-                last_caught_up_timestamp=now,
-            )
-            for voter in quorum.voters.by_id.values()
+            state(voter.id, voter.directory_id, leader.replica_of(voter.id, voters))
+            for voter in voters.by_id.values()
+        ],
+        observers=[
+            state(key.id, key.directory_id, replica)
+            for key, replica in sorted(leader.replicas.items())
+            if voters.voter(key) is None
         ],
     )
 
 
-def _unknown(request: wire.Request) -> wire.Response:
+def _as_wall(moment: Monotonic | None, wall: WallTime, monotonic: Monotonic) -> int:
+    return -1 if moment is None else wall - (monotonic - moment)
+
+
+def _refused(request: wire.Request, code: ErrorCode, message: str | None) -> wire.Response:
     return wire.Response(
         topics=[
             wire.ResponseTopicData(
@@ -71,8 +106,8 @@ def _unknown(request: wire.Request) -> wire.Response:
                 [
                     wire.ResponsePartitionData(
                         partition_index=partition.partition_index,
-                        error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-                        error_message=UNKNOWN,
+                        error_code=code,
+                        error_message=message,
                     )
                     for partition in topic.partitions
                 ],

@@ -21,11 +21,15 @@ from ottla.model.errors import Damaged, ErrorCode, Refusal
 from ottla.protocol.messages import fetch as wire
 
 READ_COMMITTED = 1
+FOLLOWERS_SINCE = 11
 TOPIC_IDS_SINCE = 13
 
 
 @handles(wire.Request)
 def handle(request: wire.Request, reply: Reply, broker: Broker) -> None:
+    if request.replica_id >= 0 or request.replica_state.replica_id >= 0:
+        broker.replicas.sessions.serve(request, reply)
+        return
     uses_ids = reply.version >= TOPIC_IDS_SINCE
     try:
         session, wanted, is_full = broker.fetch_sessions.open(request, uses_ids, broker.now)
@@ -45,7 +49,7 @@ class Fetching:
         "_is_full",
         "_min_bytes",
         "_partitions",
-        "_replica_id",
+        "_rack",
         "_reply",
         "_session",
         "_timer",
@@ -70,8 +74,8 @@ class Fetching:
         self._bytes_max = min(request.max_bytes, broker.settings.fetch_max_bytes)
         self._min_bytes = request.min_bytes
         self._wait_ms = request.max_wait_ms
+        self._rack = request.rack_id
         self._is_committed_only = request.isolation_level == READ_COMMITTED
-        self._replica_id = max(request.replica_id, request.replica_state.replica_id)
         self._partitions: list[Partition] = []
         self._timer: object = None
 
@@ -81,12 +85,12 @@ class Fetching:
             self._wait_ms <= 0
             or size >= self._min_bytes
             or not fetched
-            or any(part.error_code or part.diverging for part in fetched)
+            or any(_is_urgent(part) for part in fetched)
         ):
             self._answer(fetched)
             return
         for wanted in self._wanted:
-            partition = self._broker.partitions.led(wanted.topic, wanted.topic_id, wanted.index)
+            partition = self._find(wanted)
             partition.watching[self] = None
             self._partitions.append(partition)
         self._timer = self._broker.call_later(self._wait_ms, self._waited)
@@ -98,7 +102,7 @@ class Fetching:
         fetched, size = self._look()
         if self._timer is None:
             return  # Looking found a disk that fails, and that was told first.
-        if size >= self._min_bytes or any(part.error_code or part.diverging for part in fetched):
+        if size >= self._min_bytes or any(_is_urgent(part) for part in fetched):
             self._stop()
             self._answer(fetched)
 
@@ -126,7 +130,7 @@ class Fetching:
             part = Fetched(wanted)
             fetched.append(part)
             try:
-                partition = self._broker.partitions.led(wanted.topic, wanted.topic_id, wanted.index)
+                partition = self._find(wanted)
                 self._read(partition, part, left, at_least_one=size == 0)
             except Refusal as refusal:
                 part.error_code, part.diverging = refusal.code, None
@@ -140,11 +144,16 @@ class Fetching:
                 left = max(left - part.records.size, 0)
         return fetched, size
 
+    def _find(self, wanted: Wanted) -> Partition:
+        """A consumer may fetch from a follower that it was told of (KIP-392)."""
+        partitions = self._broker.partitions
+        if self._reply.version >= FOLLOWERS_SINCE:
+            return partitions.readable(wanted.topic, wanted.topic_id, wanted.index)
+        return partitions.led(wanted.topic, wanted.topic_id, wanted.index)
+
     def _read(self, partition: Partition, part: Fetched, left: int, *, at_least_one: bool) -> None:
         wanted, log = part.wanted, partition.log
         partition.check_epoch(wanted.current_leader_epoch)
-        if self._replica_id >= 0:
-            raise Refusal(ErrorCode.NOT_LEADER_OR_FOLLOWER)  # Nobody else holds a replica.
         if wanted.last_fetched_epoch >= 0:
             part.diverging = _divergence(partition, wanted)
         high_watermark = partition.high_watermark
@@ -156,6 +165,10 @@ class Fetching:
         part.high_watermark = high_watermark
         part.last_stable_offset = last_stable_offset
         part.log_start_offset = log.log_start_offset
+        nearer = partition.nearest_replica(self._rack, offset) if self._rack else None
+        if nearer is not None:
+            part.preferred_read_replica = nearer
+            return
         bytes_max = min(wanted.bytes_max, left)
         if part.diverging is None and offset < end and (bytes_max > 0 or at_least_one):
             part.records = log.read(offset, bytes_max, end_offset=end, at_least_one=at_least_one)
@@ -184,13 +197,17 @@ class Fetching:
         reply.complete(fetch_response(reply.version, reply.correlation_id, session.id, 0, told))
 
 
+def _is_urgent(part: Fetched) -> bool:
+    """Whether the client has to hear of it now, records or not."""
+    return bool(part.error_code or part.diverging or part.preferred_read_replica >= 0)
+
+
 def _is_news(part: Fetched) -> bool:
     """Whether an incremental answer has to name this partition."""
     wanted = part.wanted
     return bool(
         part.records is not None
-        or part.error_code
-        or part.diverging
+        or _is_urgent(part)
         or part.high_watermark != wanted.told_high_watermark
         or part.log_start_offset != wanted.told_log_start_offset
     )

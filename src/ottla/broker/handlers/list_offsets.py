@@ -50,7 +50,8 @@ def handle(request: wire.Request, reply: Reply, broker: Broker) -> None:
                     raise Refusal(ErrorCode.UNSUPPORTED_VERSION)
                 partition = broker.partitions.led(topic.name, ZERO_UUID, part.partition_index)
                 partition.check_epoch(part.current_leader_epoch)
-                found = _find(partition, part.timestamp, request.isolation_level)
+                is_replica = request.replica_id >= 0
+                found = _find(partition, part.timestamp, request.isolation_level, is_replica)
                 result.timestamp, result.offset, epoch = found
                 if reply.version >= 4:  # Before that there is no place to say it.
                     result.leader_epoch = epoch
@@ -64,10 +65,15 @@ def handle(request: wire.Request, reply: Reply, broker: Broker) -> None:
     send(reply, wire.Response(topics=topics))
 
 
-def _find(partition: Partition, timestamp: int, isolation_level: int) -> Found:
+def _find(partition: Partition, timestamp: int, isolation_level: int, is_replica: bool) -> Found:
     log = partition.log
     committed = isolation_level == READ_COMMITTED
     end = partition.last_stable_offset if committed else partition.high_watermark
+    if is_replica:
+        end = log.end_offset  # A follower has to know all that there is.
+    elif timestamp in (LATEST, MAX_TIMESTAMP) and not partition.is_high_watermark_known:
+        # KIP-207: rather say nothing than less than what the last leader said.
+        raise Refusal(ErrorCode.OFFSET_NOT_AVAILABLE)
     if timestamp == LATEST:
         return -1, end, partition.leader_epoch
     if timestamp in (EARLIEST, EARLIEST_LOCAL):

@@ -30,11 +30,11 @@ ADMIN_CLIENT = "__admin_client"  # How Kafka's own tools call themselves.
 class Waiting:
     """A produce request whose batches are being appended; answers when the last one is settled."""
 
-    __slots__ = ("_acks", "_open", "_reply", "_response", "is_slow", "timer")
+    __slots__ = ("_open", "_reply", "_response", "acks", "is_slow", "timer")
 
     def __init__(self, reply: Reply, acks: int, response: wire.Response) -> None:
         self._reply = reply
-        self._acks = acks
+        self.acks = acks
         self._response = response
         self._open = 1  # The handler itself, until it has gone through all partitions.
         self.is_slow = False
@@ -62,7 +62,7 @@ class Waiting:
     def _answer(self) -> None:
         if self.timer is not None:
             self.timer.cancel()
-        if self._acks != ACKS_NONE:
+        if self.acks != ACKS_NONE:
             send(self._reply, self._response)
             return
         self._reply.complete(())
@@ -78,12 +78,13 @@ _OPEN = -2  # Not an error code: this partition's append is not settled yet.
 class _Append:
     """One partition of a request; hears of its batch's end."""
 
-    __slots__ = ("_result", "_waiting")
+    __slots__ = ("_result", "_waiting", "acks_all")
 
     def __init__(
         self, waiting: Waiting, result: wire.PartitionProduceResponse, is_slow: bool
     ) -> None:
         self._waiting = waiting
+        self.acks_all = waiting.acks == ACKS_ALL
         self._result = result
         result.error_code = _OPEN
         waiting.opened(is_slow)
@@ -148,10 +149,12 @@ def _append(
     version: int,
 ) -> None:
     broker.partitions.check_writable(partition)
+    if waiting.acks == ACKS_ALL:
+        partition.check_enough_replicas()
     # The frame's buffer is used again for the next one: the log gets bytes of its own.
     batch = admit(bytearray(records or b""), partition.policy, broker.env.clock.wall(), version)
     broker.metrics.bytes_in += batch.size
-    appending = _Append(waiting, result, partition.is_synced_before_reply)
+    appending = _Append(waiting, result, partition.is_slow)
     try:
         result.base_offset, result.log_append_time_ms = partition.append(batch, appending)
     except Refusal as refusal:

@@ -50,6 +50,7 @@ class Update(Enum):
     PER_BROKER = "per-broker"
     CLUSTER_WIDE = "cluster-wide"
     TOPIC = "topic"
+    GROUP = "group"
 
 
 class ConfigValueError(ValueError):

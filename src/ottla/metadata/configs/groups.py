@@ -3,28 +3,28 @@
 from ottla.metadata.configs.definition import parse_table
 
 DEFINITIONS = parse_table("""
-group.consumer.assignment.interval.ms int 1000 >=0 medium irrelevant cluster-wide
+group.consumer.assignment.interval.ms int 1000 >=0 medium served cluster-wide
     The shortest time between two assignments of a consumer group.
-group.consumer.assignors list uniform,range any medium served read-only
+group.consumer.assignors list uniform,range {uniform,range} medium served read-only
     The assignors of consumer groups; the first is the default.
 group.consumer.heartbeat.interval.ms int 5000 >=1 medium served read-only
     How often members of a consumer group send a heartbeat.
-group.consumer.max.assignment.interval.ms int 15000 >=0 medium irrelevant read-only
+group.consumer.max.assignment.interval.ms int 15000 >=0 medium served read-only
     The largest assignment interval a consumer group may be given.
-group.consumer.max.heartbeat.interval.ms int 15000 >=1 medium irrelevant read-only
+group.consumer.max.heartbeat.interval.ms int 15000 >=1 medium served read-only
     The largest heartbeat interval a consumer group may be given.
-group.consumer.max.session.timeout.ms int 60000 >=1 medium irrelevant read-only
+group.consumer.max.session.timeout.ms int 60000 >=1 medium served read-only
     The largest session timeout a consumer group may be given.
 group.consumer.max.size int 2147483647 >=1 medium served read-only
     Members a consumer group may have.
 group.consumer.migration.policy string bidirectional i{DISABLED,DOWNGRADE,UPGRADE,BIDIRECTIONAL}
-    medium irrelevant read-only
+    medium served read-only
     Which moves between classic and consumer groups are allowed while they are in use.
-group.consumer.min.assignment.interval.ms int 0 >=0 medium irrelevant read-only
+group.consumer.min.assignment.interval.ms int 0 >=0 medium served read-only
     The smallest assignment interval a consumer group may be given.
-group.consumer.min.heartbeat.interval.ms int 5000 >=1 medium irrelevant read-only
+group.consumer.min.heartbeat.interval.ms int 5000 >=1 medium served read-only
     The smallest heartbeat interval a consumer group may be given.
-group.consumer.min.session.timeout.ms int 45000 >=1 medium irrelevant read-only
+group.consumer.min.session.timeout.ms int 45000 >=1 medium served read-only
     The smallest session timeout a consumer group may be given.
 group.consumer.regex.refresh.interval.ms int 600000 >=10000 medium irrelevant read-only internal
     How often subscriptions by regular expression are looked up again.

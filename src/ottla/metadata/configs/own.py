@@ -5,12 +5,22 @@ from ottla.metadata.configs.definition import parse_table
 DEFINITIONS = parse_table("""
 ottla.disk.reserve.bytes long 67108864 >=0 medium served read-only
     Free bytes of a log directory below which produce requests are refused until space returns.
+ottla.drained boolean false any low served per-broker
+    Moves all replicas off this broker, and places no others on it.
 ottla.log.format string text {text,json} low served read-only
     The form of a log line: text for people, json for machines.
 ottla.log.level string info {debug,info,warning,error} low served read-only
     The least severe log lines that are written.
 ottla.metrics.listener string "" any low served read-only
     The host:port that serves /metrics and /health over HTTP; empty serves neither.
+ottla.rebalance.enable boolean true any medium served read-only
+    Lets the controller move replicas by itself when brokers come, are drained or are lost for long.
+ottla.rebalance.interval.ms long 10000 >=100 low served read-only
+    How often the controller looks whether replicas are to be moved.
+ottla.rebalance.lost.after.ms long 900000 >=1000 medium served read-only
+    How long a broker may be away before its replicas are made anew on others.
+ottla.rebalance.moves.max int 10 >=1 medium served read-only
+    How many partitions the controller moves at the same time.
 ottla.record.decompressed.bytes.max long 67108864 >=1 medium served read-only
     The most bytes that a batch may unpack to; a larger one is refused.
 ottla.record.validation string header {header,full} medium served read-only

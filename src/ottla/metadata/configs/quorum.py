@@ -3,11 +3,11 @@
 from ottla.metadata.configs.definition import parse_table
 
 DEFINITIONS = parse_table("""
-broker.heartbeat.interval.ms int 2000 any medium irrelevant read-only
+broker.heartbeat.interval.ms int 2000 any medium served read-only
     How often a broker tells the controller that it is alive.
 broker.id int -1 any high served read-only
     The id of this node by its older name; node.id is the same.
-broker.session.timeout.ms int 9000 any medium irrelevant read-only
+broker.session.timeout.ms int 9000 any medium served read-only
     How long the controller waits for a heartbeat before it fences a broker.
 controller.listener.names list required any high served read-only
     The listeners that controllers serve and connect to.
@@ -21,19 +21,19 @@ controller.quorum.auto.join.enable boolean false any low not-built read-only
     Lets a controller add itself to the voters.
 controller.quorum.bootstrap.servers list "" any high served read-only
     Where to find the controllers, as host:port pairs.
-controller.quorum.election.backoff.max.ms int 1000 >=0 high irrelevant read-only
+controller.quorum.election.backoff.max.ms int 1000 >=0 high served read-only
     The longest wait before a new election after a tied one.
-controller.quorum.election.timeout.ms int 1000 >=0 high irrelevant read-only
+controller.quorum.election.timeout.ms int 1000 >=0 high served read-only
     How long a candidate waits for votes.
-controller.quorum.fetch.max.bytes int 1048576 >=1 low irrelevant read-only
+controller.quorum.fetch.max.bytes int 1048576 >=1 low served read-only
     Bytes of the metadata log that one fetch asks for.
-controller.quorum.fetch.snapshot.max.bytes int 1048576 >=1 low irrelevant read-only
+controller.quorum.fetch.snapshot.max.bytes int 1048576 >=1 low served read-only
     Bytes of a snapshot that one request asks for.
-controller.quorum.fetch.timeout.ms int 2000 >=0 high irrelevant read-only
+controller.quorum.fetch.timeout.ms int 2000 >=0 high served read-only
     How long a voter waits for its leader before it calls an election.
-controller.quorum.request.timeout.ms int 2000 >=0 medium irrelevant read-only
+controller.quorum.request.timeout.ms int 2000 >=0 medium served read-only
     How long a request between controllers may take.
-controller.quorum.retry.backoff.ms int 20 >=0 low irrelevant read-only
+controller.quorum.retry.backoff.ms int 20 >=0 low served read-only
     How long to wait before a failed request between controllers is sent again.
 controller.quorum.voters list "" any high served read-only
     The fixed voters, as id@host:port pairs; unset where voters are dynamic.

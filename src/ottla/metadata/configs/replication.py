@@ -7,7 +7,7 @@ alter.log.dirs.replication.quota.window.num int 11 >=1 low irrelevant read-only
     Samples kept to measure moves between log directories.
 alter.log.dirs.replication.quota.window.size.seconds int 1 >=1 low irrelevant read-only
     Length of each sample that measures moves between log directories.
-auto.leader.rebalance.enable boolean true any high irrelevant read-only
+auto.leader.rebalance.enable boolean true any high served read-only
     Lets the controller give leadership back to preferred replicas.
 broker.rack string null any medium served read-only
     The rack of this broker, for the placement of replicas.
@@ -21,7 +21,7 @@ delete.records.purgatory.purge.interval.requests int 1 any medium irrelevant rea
     How often finished waits of DeleteRecords are swept out.
 fetch.purgatory.purge.interval.requests int 1000 any medium irrelevant read-only
     How often finished waits of Fetch are swept out.
-leader.imbalance.check.interval.seconds long 300 >=1 high irrelevant read-only
+leader.imbalance.check.interval.seconds long 300 >=1 high served read-only
     How often the controller looks for unbalanced leadership.
 min.insync.replicas int 1 >=1 high served cluster-wide
     In-sync replicas that must hold a batch before acks=all is answered.
@@ -31,25 +31,25 @@ num.replica.fetchers int 1 >=1 high irrelevant cluster-wide
     Threads that fetch from each leader.
 producer.purgatory.purge.interval.requests int 1000 any medium irrelevant read-only
     How often finished waits of Produce are swept out.
-replica.fetch.backoff.ms int 1000 >=0 medium irrelevant read-only
+replica.fetch.backoff.ms int 1000 >=0 medium served read-only
     How long a follower waits after a failed fetch.
-replica.fetch.max.bytes int 1048576 >=0 medium irrelevant read-only
+replica.fetch.max.bytes int 1048576 >=0 medium served read-only
     Bytes a follower asks for from each partition.
-replica.fetch.min.bytes int 1 any high irrelevant read-only
+replica.fetch.min.bytes int 1 any high served read-only
     Bytes a leader gathers before it answers a follower.
-replica.fetch.response.max.bytes int 10485760 >=0 medium irrelevant read-only
+replica.fetch.response.max.bytes int 10485760 >=0 medium served read-only
     Bytes a follower asks for in one answer.
-replica.fetch.wait.max.ms int 500 any high irrelevant read-only
+replica.fetch.wait.max.ms int 500 any high served read-only
     How long a leader may hold a follower's fetch back.
 replica.high.watermark.checkpoint.interval.ms long 5000 any high served read-only
     How often the high watermarks are written to disk.
-replica.lag.time.max.ms long 30000 any high irrelevant read-only
+replica.lag.time.max.ms long 30000 any high served read-only
     How far behind in time a follower may be and still count as in sync.
-replica.selector.class string null any medium irrelevant read-only
+replica.selector.class string null any medium served read-only
     How a consumer's nearest replica is chosen.
 replica.socket.receive.buffer.bytes int 65536 any high irrelevant read-only
     The receive buffer of a follower's socket.
-replica.socket.timeout.ms int 30000 any high irrelevant read-only
+replica.socket.timeout.ms int 30000 any high served read-only
     How long a follower's request may take.
 replication.quota.window.num int 11 >=1 low irrelevant read-only
     Samples kept to measure replication.
@@ -57,6 +57,6 @@ replication.quota.window.size.seconds int 1 >=1 low irrelevant read-only
     Length of each sample that measures replication.
 unclean.leader.election.enable boolean false any high served cluster-wide
     Lets a replica outside the ISR lead, at the price of lost records.
-unclean.leader.election.interval.ms long 300000 >=1 medium irrelevant read-only internal
+unclean.leader.election.interval.ms long 300000 >=1 medium served read-only internal
     How often the controller looks for partitions that need an unclean election.
 """)

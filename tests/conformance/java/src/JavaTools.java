@@ -71,7 +71,7 @@ final class JavaTools {
         return run("org.apache.kafka.tools.TopicCommand", "", with(more));
     }
 
-    private static String[] with(String... more) {
+    static String[] with(String... more) {
         String[] all = new String[more.length + 2];
         all[0] = "--bootstrap-server";
         all[1] = Checks.bootstrap;
@@ -79,7 +79,7 @@ final class JavaTools {
         return all;
     }
 
-    private static void contains(String part, String whole) {
+    static void contains(String part, String whole) {
         Checks.holds(whole.contains(part), "no <" + part + "> in:\n" + whole);
     }
 

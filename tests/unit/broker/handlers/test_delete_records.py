@@ -1,5 +1,7 @@
 """DeleteRecords: the log's start moves at once, for good, and only where that is allowed."""
 
+import errno
+
 import pytest
 
 from ottla.model.errors import ErrorCode
@@ -76,6 +78,18 @@ def test_what_was_deleted_does_not_come_back_after_a_power_cut() -> None:
         world.topic()
         write(world, b"a", b"b", b"c")
         world.run(world.broker._housekeeping._sync_and_checkpoint())
+        assert delete(world, 2) == (0, 2)
+        world.lose_power()
+        assert world.partition().log.log_start_offset == 2
+
+
+def test_what_cannot_be_written_down_is_not_confirmed() -> None:
+    with serving() as world:
+        world.topic()
+        write(world, b"a", b"b", b"c")
+        for _ in range(2):  # Tried again, it is out of reach already, and not yet for good.
+            world.disk.fail("append", errno.ENOSPC, path_contains="log-start-offset-checkpoint")
+            assert delete(world, 2) == (ErrorCode.KAFKA_STORAGE_ERROR, -1)
         assert delete(world, 2) == (0, 2)
         world.lose_power()
         assert world.partition().log.log_start_offset == 2

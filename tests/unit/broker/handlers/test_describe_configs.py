@@ -94,9 +94,13 @@ def test_this_broker_and_the_clusters_default_are_described(node: Node) -> None:
     assert values(describe(node, BROKER_RESOURCE, "")) == {"log.segment.bytes": "2000000"}
 
 
-def test_the_root_logger_and_a_groups_own_configs_are_described(node: Node) -> None:
+def test_the_root_logger_and_the_configs_of_groups_are_described(node: Node) -> None:
     assert values(describe(node, BROKER_LOGGER_RESOURCE, "1")) == {"root": "INFO"}
-    assert values(describe(node, GROUP_RESOURCE, "g")) == {"consumer.session.timeout.ms": "45000"}
+    (own,) = describe(node, GROUP_RESOURCE, "g", ["consumer.session.timeout.ms"]).configs
+    assert (own.value, own.config_source) == ("45000", 8)
+    found = values(describe(node, GROUP_RESOURCE, "nobody"))
+    assert found["consumer.heartbeat.interval.ms"] == "5000"
+    assert found["consumer.assignment.interval.ms"] == "1000"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,241 @@
+"""Does what the quorum wants done: one event at a time, its effects in order, each before the next.
+
+So a vote is on disk before it is given, and what was fetched before more is asked for. The machine
+decides (`ottla.quorum`); here are the files, the connections and the clock around it.
+"""
+
+import asyncio
+import errno
+import logging
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final, Protocol
+
+from ottla.broker.metadata_log import MetadataLog
+from ottla.broker.quorum_peers import QuorumPeers
+from ottla.env.environment import Environment
+from ottla.metadata.batches import control_batch
+from ottla.metadata.snapshot_file import SnapshotId
+from ottla.model.errors import Damaged
+from ottla.model.types import Monotonic, Offset
+from ottla.protocol.control_records import QuorumControl
+from ottla.quorum import effects as fx
+from ottla.quorum.machine import Quorum
+from ottla.quorum.messages import Misplaced
+from ottla.records.batch import Batch
+
+logger = logging.getLogger(__name__)
+
+DISK_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+# Work for the machine, at the time at which it is told of it.
+Event = Callable[[Monotonic], list[fx.Effect]]
+
+
+class Owner(Protocol):
+    """Whoever writes to the log while this node leads, and acts on what is committed."""
+
+    async def wait_written(self) -> None:
+        """Until nothing of what it leads is on its way to the disk."""
+
+    def began(self, epoch: int) -> None: ...
+    def ended(self, epoch: int) -> None: ...
+    def write_control(self, records: tuple[QuorumControl, ...]) -> None: ...
+    def committed(self, high_watermark: Offset) -> None: ...
+    def snapshot_installed(self) -> None: ...
+    def acted(self) -> None:
+        """All that happened so far is acted upon."""
+
+    def failed(self, error: BaseException) -> None: ...
+
+
+class QuorumShell:
+    def __init__(self, env: Environment, log: MetadataLog, quorum: Quorum, owner: Owner) -> None:
+        self._env = env
+        self._log = log
+        self._quorum = quorum
+        self._owner = owner
+        self._peers = QuorumPeers(
+            env.network, quorum.timing.request_timeout_ms, self._answered, self._unanswered
+        )
+        self.loop: asyncio.AbstractEventLoop | None = None  # Once the node takes part.
+        self._events: deque[Event] = deque()
+        self._performing: asyncio.Future[None] | None = None
+        self._tickets: dict[int, Callable[[Any], None]] = {}
+        self._last_ticket = 0
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at: Monotonic | None = None
+        self._is_closed = False
+
+    def happened(self, event: Event) -> None:
+        """Tell the machine, after all that it was told before has been acted upon."""
+        if self._is_closed:
+            return
+        self._events.append(event)
+        if self._performing is None:
+            loop = self.loop or asyncio.get_running_loop()
+            self._performing = loop.create_task(self._perform_all())
+
+    def log_grew(self) -> None:
+        self.happened(self._quorum.appended)
+
+    def log_synced(self, end: Offset) -> None:
+        self.happened(partial(self._quorum.synced, end))
+
+    def request(self, request: Any, on_reply: Callable[[Any], None]) -> None:  # noqa: ANN401
+        """Another node's request of the quorum's own APIs; `on_reply` gets the response, once."""
+        self._last_ticket += 1
+        self._tickets[self._last_ticket] = on_reply
+        ticket = self._last_ticket
+
+        def received(now: Monotonic) -> list[fx.Effect]:
+            try:
+                return self._quorum.received(ticket, request, now)
+            except Misplaced:
+                self._tickets.pop(ticket)(None)
+                return []
+
+        self.happened(received)
+
+    async def ask(self, request: Any) -> Any:  # noqa: ANN401
+        """Like `request`, for those who wait."""
+        answered: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+        def answer(response: Any) -> None:  # noqa: ANN401
+            if not answered.done():
+                answered.set_result(response)
+
+        self.request(request, answer)
+        return await answered
+
+    async def settle(self) -> None:
+        """Wait until all that happened so far is acted upon."""
+        while self._performing is not None:
+            await asyncio.shield(self._performing)
+
+    def close(self) -> None:
+        self._is_closed = True
+        self._events.clear()
+        self._peers.close()
+        if self._timer is not None:
+            self._timer.cancel()
+
+    async def _perform_all(self) -> None:
+        try:
+            while self._events:
+                for effect in self._events.popleft()(self._env.clock.monotonic()):
+                    await self._perform(effect)
+        except Exception as error:  # noqa: BLE001  The node ends with it, whatever it is.
+            self.close()
+            self._owner.failed(error)
+        finally:
+            self._performing = None
+            if not self._is_closed:
+                self._set_timer()
+            self._owner.acted()
+
+    async def _perform(self, effect: fx.Effect) -> None:
+        match effect:
+            case fx.Send():
+                self._peers.send(effect)
+            case fx.Reply(ticket, response):
+                self._tickets.pop(ticket, _nobody)(response)
+            case fx.Committed(high_watermark):
+                self._owner.committed(high_watermark)
+            case fx.PersistState(state):
+                await self._log.write_state(state)
+            case fx.BeginEpoch(epoch, records):
+                await self._begin(epoch, records)
+            case fx.EndEpoch(epoch):
+                self._owner.ended(epoch)
+            case fx.AppendControl(_, records):
+                self._owner.write_control(records)
+            case _:
+                await self._owner.wait_written()
+                await self._follow(effect)
+
+    async def _begin(self, epoch: int, records: tuple[QuorumControl, ...]) -> None:
+        await self._owner.wait_written()
+        now = self._env.clock.wall()
+        data = control_batch(records, self._log.end_offset, epoch, now)
+        self._log.append(Batch(data), now)
+        logger.info("this controller is the active one, in epoch %d", epoch)
+        self._owner.began(epoch)
+        self.log_grew()
+        self.log_synced(await self._log.sync())
+
+    async def _follow(self, effect: fx.Effect) -> None:
+        """What a follower does to its log."""
+        match effect:
+            case fx.AppendFetched(data):
+                event = (
+                    self._quorum.appended
+                    if await self._append(data)
+                    else (self._quorum.not_written)
+                )
+                self.happened(event)
+            case fx.TruncateTo(offset):
+                logger.info(
+                    "cutting the metadata log back to offset %d, as the leader has it", offset
+                )
+                self._log.truncate_to(offset)
+                self.happened(self._quorum.appended)
+            case fx.WriteSnapshotPiece(snapshot, position, data):
+                await self._env.workers.run(
+                    self._log.snapshots.write_piece, SnapshotId(*snapshot), position, data
+                )
+            case fx.InstallSnapshot(snapshot):
+                await self._log.install_snapshot(snapshot)
+                self._owner.snapshot_installed()
+                self.happened(self._quorum.snapshot_installed)
+
+    async def _append(self, data: bytes) -> bool:
+        try:
+            for batch in self._log.fetched(data):
+                self._log.append(batch, self._env.clock.wall())
+                await self._log.sync()
+        except Damaged as error:
+            logger.warning("cannot use a piece of the metadata log: %s", error)
+            return False
+        except OSError as error:
+            if error.errno not in DISK_FULL:
+                raise
+            logger.error("no room for the metadata log: %s", error)
+            return False
+        return True
+
+    def _answered(self, sent: fx.Send, response: Any) -> None:  # noqa: ANN401
+        def answered(now: Monotonic) -> list[fx.Effect]:
+            try:
+                return self._quorum.answered(sent.to, sent.request, response, now)
+            except Misplaced:
+                logger.warning("%s answers about something else", sent.address)
+                return []
+
+        self.happened(answered)
+
+    def _unanswered(self, sent: fx.Send, is_closed: bool) -> None:
+        self.happened(
+            lambda now: self._quorum.failed(sent.to, sent.request, now, is_closed=is_closed)
+        )
+
+    def _set_timer(self) -> None:
+        deadline = self._quorum.next_deadline()
+        if deadline == self._timer_at and self._timer is not None:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._timer_at = deadline
+        if deadline is not None:
+            delay_ms = max(deadline - self._env.clock.monotonic(), 0)
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(delay_ms / 1000, self._time_is_up)
+
+    def _time_is_up(self) -> None:
+        self._timer = None
+        self.happened(self._quorum.tick)
+
+
+def _nobody(_: object) -> None:
+    """Whoever asked has gone."""

@@ -1,0 +1,98 @@
+"""Replication between this broker and the others: whom we follow, who follows us, what we propose.
+
+Partitions say what they are (`follow`, `unfollow`); here are the tasks and sessions that all of
+them share, one for each other broker.
+"""
+
+import asyncio
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Final
+
+from ottla.broker.isr_proposals import IsrProposals
+from ottla.broker.replica_fetcher import ReplicaFetcher
+from ottla.broker.replica_sessions import ReplicaSessions
+from ottla.broker.replicated_partition import ReplicatedPartition
+from ottla.model.types import NodeId
+
+if TYPE_CHECKING:
+    from ottla.broker.server import Broker
+
+# As Kafka calls it; the package before it does not matter.
+RACK_AWARE_SELECTOR: Final = "RackAwareReplicaSelector"
+
+
+class Replicas:
+    def __init__(self, broker: "Broker") -> None:
+        self.sessions = ReplicaSessions(broker)
+        self.proposals = IsrProposals(broker)
+        self._broker = broker
+        self._fetchers: dict[NodeId, ReplicaFetcher] = {}
+        self._leaders: dict[ReplicatedPartition, NodeId] = {}  # Of those that we follow.
+        self._timer: asyncio.TimerHandle | None = None
+
+    def start(self) -> None:
+        """From here on we are registered, and may fetch and propose."""
+        self.brokers_changed(list(self._fetchers))
+        self._tick_later()
+
+    def _tick_later(self) -> None:
+        interval_ms = max(self._broker.settings.replica_lag_time_max_ms // 2, 1)
+        self._timer = self._broker.call_later(interval_ms, self._tick)
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def follow(self, partition: ReplicatedPartition, leader: NodeId, leader_epoch: int) -> None:
+        follower = partition.follower
+        if follower is not None and partition.leader_epoch == leader_epoch:
+            return
+        self.unfollow(partition)
+        follower = partition.follow(leader_epoch)
+        fetcher = self._fetchers.get(leader)
+        if fetcher is None:
+            fetcher = self._fetchers[leader] = ReplicaFetcher(self._broker, leader)
+            self._broker.spawn(fetcher.run())
+        self._leaders[partition] = leader
+        fetcher.follow(partition, follower)
+
+    def unfollow(self, partition: ReplicatedPartition) -> None:
+        leader = self._leaders.pop(partition, None)
+        if leader is not None:
+            self._fetchers[leader].unfollow(partition)
+
+    def is_eligible(self, node: NodeId, broker_epoch: int) -> bool:
+        """Whether that incarnation of a broker may be in sync, as far as we have heard."""
+        broker = self._broker.image.brokers.get(node)
+        return broker is not None and broker.is_active and broker_epoch in (-1, broker.epoch)
+
+    def nearest(self, rack: str, nodes: set[NodeId]) -> NodeId | None:
+        """One of `nodes` in a consumer's rack; None if we are there, or fetching there is off."""
+        selector = self._broker.settings.replica_selector_class or ""
+        if not selector.endswith(RACK_AWARE_SELECTOR):
+            return None
+        brokers = self._broker.image.brokers
+        here = brokers.get(self._broker.node_id)
+        if here is not None and here.rack == rack:
+            return None
+        near = (n for n in sorted(nodes) if n in brokers and brokers[n].rack == rack)
+        return next((n for n in near if brokers[n].is_active), None)
+
+    def brokers_changed(self, nodes: Collection[NodeId]) -> None:
+        """Those that we could not reach may be back, and those that could not join, too."""
+        for node in nodes:
+            fetcher = self._fetchers.get(node)
+            if fetcher is not None:
+                fetcher.try_now()
+        if nodes:
+            for partition in self._replicated():
+                partition.reconsider()
+
+    def _tick(self) -> None:
+        self._tick_later()
+        for partition in self._replicated():
+            partition.tick()
+
+    def _replicated(self) -> list[ReplicatedPartition]:
+        hosted = self._broker.partitions.all()
+        return [partition for partition in hosted if isinstance(partition, ReplicatedPartition)]

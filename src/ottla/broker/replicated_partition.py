@@ -1,0 +1,312 @@
+"""A partition with replicas on other brokers: led here, followed here, or waiting for a leader.
+
+What is appended is committed once the in-sync replicas hold it; who waits for that (acks=all) is
+answered then, and consumers see no further. The rules are those of `ottla.replication`; here they
+meet the log, those who wait, and the other brokers.
+"""
+
+import logging
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol, assert_never
+
+from ottla.broker.partition import Appending, Partition
+from ottla.metadata.cluster import RECOVERING
+from ottla.metadata.cluster import Partition as PartitionState
+from ottla.model.errors import ErrorCode
+from ottla.model.types import Millis, Monotonic, NodeId, Offset, WallTime
+from ottla.replication.follower import Follower
+from ottla.replication.leader import Assignment, Committed, Effect, Leader, ProposeIsr
+from ottla.storage.log import Log
+
+if TYPE_CHECKING:
+    from ottla.broker.partitions import Partitions
+    from ottla.model.types import TopicPartition, Uuid
+    from ottla.records.admission import AdmissionPolicy
+
+logger = logging.getLogger(__name__)
+
+
+class FollowerWatching(Protocol):
+    """A broker that fetches from us hears when there is more, or something else, to fetch."""
+
+    def grew(self) -> None: ...
+    def moved(self) -> None: ...
+
+
+class ReplicationSettings(Protocol):
+    replica_lag_time_max_ms: Millis
+    replica_fetch_backoff_ms: Millis
+
+
+class FollowedLog:
+    """What a follower has to know of its log."""
+
+    __slots__ = ("_log",)
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+
+    @property
+    def log_start_offset(self) -> Offset:
+        return self._log.log_start_offset
+
+    @property
+    def end_offset(self) -> Offset:
+        return self._log.end_offset
+
+    @property
+    def last_epoch(self) -> int:
+        return self._log.epochs.latest
+
+    def epoch_end_offset(self, epoch: int) -> tuple[int, Offset]:
+        return self._log.epoch_end_offset(epoch)
+
+
+class ReplicatedPartition(Partition):
+    __slots__ = (
+        "_acks_all",
+        "_is_eligible",
+        "_nearest",
+        "_node",
+        "_now",
+        "_propose",
+        "_settings",
+        "follower",
+        "followers_watching",
+        "isr_min",
+        "leader",
+    )
+
+    def __init__(
+        self,
+        name: "TopicPartition",
+        topic_id: "Uuid",
+        log: Log,
+        policy: "AdmissionPolicy",
+        is_synced_before_reply: bool,
+        registry: "Partitions",
+        *,
+        node: NodeId,
+        high_watermark: Offset,
+        isr_min: int,
+        settings: ReplicationSettings,
+        now: Callable[[], Monotonic],
+        is_eligible: Callable[[NodeId, int], bool],
+        propose: Callable[["ReplicatedPartition", ProposeIsr], None],
+        nearest: Callable[[str, set[NodeId]], NodeId | None],
+    ) -> None:
+        """`nearest` picks one of the nodes that are in the rack of a consumer."""
+        super().__init__(name, topic_id, log, policy, is_synced_before_reply, registry)
+        self.high_watermark = min(max(high_watermark, log.log_start_offset), log.end_offset)
+        self.leader: Leader | None = None
+        self.follower: Follower | None = None
+        self.followers_watching: dict[FollowerWatching, None] = {}
+        self.isr_min = isr_min
+        self._acks_all: deque[tuple[Appending, Offset]] = deque()
+        self._node = node
+        self._settings = settings
+        self._now = now
+        self._is_eligible = is_eligible
+        self._propose = propose
+        self._nearest = nearest
+
+    @property
+    def is_leader(self) -> bool:
+        return self.leader is not None
+
+    @property
+    def is_readable(self) -> bool:
+        return self.leader is not None or self.follower is not None
+
+    def nearest_replica(self, rack: str, offset: Offset) -> int | None:
+        if self.leader is None:
+            return None
+        held = {node: self.leader.end_of(node) for node in self.leader.isr}
+        return self._nearest(rack, {n for n, end in held.items() if end >= offset})
+
+    @property
+    def is_slow(self) -> bool:
+        return True
+
+    @property
+    def is_under_min_isr(self) -> bool:
+        return self.leader is not None and self.leader.is_under_min_isr
+
+    @property
+    def is_high_watermark_known(self) -> bool:
+        return self.leader is None or self.leader.is_high_watermark_known
+
+    def check_enough_replicas(self) -> None:
+        if self.leader is not None:
+            self.leader.check_enough_replicas()
+
+    def set_isr_min(self, isr_min: int) -> None:
+        self.isr_min = isr_min
+        if self.leader is not None:
+            self.leader.isr_min = isr_min
+            self._perform(self.leader.tick(self._now()))
+
+    def lead_replicas(self, state: PartitionState) -> None:
+        """Lead as the metadata log says; an epoch begins where the log ends."""
+        now, leader = self._now(), self.leader
+        if state.leader_epoch > self.leader_epoch or leader is None:
+            self.leader_epoch = state.leader_epoch
+            self.log.epochs.assign(state.leader_epoch, self.log.end_offset)
+        if leader is not None:
+            self._perform(leader.assigned(_assignment(state), self.log.end_offset, now))
+            return
+        self.follower = None
+        self.leader = Leader(
+            self._node,
+            _assignment(state),
+            isr_min=self.isr_min,
+            lag_ms_max=self._settings.replica_lag_time_max_ms,
+            log_end=self.log.end_offset,
+            high_watermark=self.high_watermark,
+            is_eligible=self._is_eligible,
+            now=now,
+        )
+        self._perform(self.leader.tick(now))
+
+    def follow(self, leader_epoch: int) -> Follower:
+        """Follow whoever leads in this epoch; what was staged under an earlier one is refused."""
+        self.stand_by()
+        self.leader_epoch = leader_epoch
+        self.follower = Follower(
+            FollowedLog(self.log),
+            leader_epoch,
+            self.high_watermark,
+            self._settings.replica_fetch_backoff_ms,
+        )
+        return self.follower
+
+    def stand_by(self) -> None:
+        """Neither lead nor follow."""
+        was_leader = self.leader is not None
+        self.leader = self.follower = None
+        if was_leader:
+            self.fail_waiting(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            self.log.truncate_to(self.log.end_offset)  # Takes the staged offsets back.
+
+    def flush(self, now: WallTime) -> None:
+        staged, self._staged = self._staged, []
+        if not staged or self.leader is None:
+            return  # All were told that the partition is gone: nothing of it may be written.
+        try:
+            self.log.flush(now)
+        except OSError as error:
+            logger.error("cannot append to %s: %s", self.log.directory, error)
+            self._registry.write_failed(self, error)
+            for appending, _ in staged:
+                appending.failed(ErrorCode.KAFKA_STORAGE_ERROR)
+            return
+        is_synced = self.is_synced_before_reply
+        for waiting in staged:
+            if waiting[0].acks_all:
+                # What was sent once more may have been committed long ago, and nothing comes after.
+                is_committed = waiting[1] <= self.high_watermark
+                self._settle(waiting[0]) if is_committed else self._acks_all.append(waiting)
+            elif is_synced:
+                self._waiting.append(waiting)
+            else:
+                waiting[0].appended(self)
+        for watching in list(self.followers_watching):
+            watching.grew()
+        if is_synced:
+            self._registry.sync.soon(self)
+        own_end = self.log.recovery_point if is_synced else None
+        self._perform(self.leader.appended(self.log.end_offset, self._now(), own_end=own_end))
+
+    def committed(self, offset: Offset) -> None:
+        """Everything below `offset` is on our own disk."""
+        waiting = self._waiting
+        while waiting and waiting[0][1] <= offset:
+            waiting.popleft()[0].appended(self)
+        if self.leader is not None and self.is_synced_before_reply:
+            own_end = min(offset, self.log.end_offset)
+            self._perform(self.leader.appended(self.log.end_offset, self._now(), own_end=own_end))
+        self._registry.flush_soon()
+
+    def not_committed(self) -> None:
+        waiting = [*self._waiting, *self._acks_all]
+        self._waiting.clear()
+        self._acks_all.clear()
+        for appending, _ in waiting:
+            appending.failed(ErrorCode.KAFKA_STORAGE_ERROR)
+
+    def fail_waiting(self, code: ErrorCode) -> None:
+        failing, self._acks_all = self._acks_all, deque()
+        for appending, _ in failing:
+            appending.failed(code)
+        super().fail_waiting(code)
+        for watching in list(self.followers_watching):
+            watching.grew()
+
+    def fetched_by(self, node: NodeId, offset: Offset, broker_epoch: int) -> None:
+        """A follower fetches from `offset` on, so it holds what is below."""
+        assert self.leader is not None, "only a leader is fetched from by replicas"
+        self._perform(self.leader.fetched(node, offset, broker_epoch, self._now()))
+
+    def reconsider(self) -> None:
+        if self.leader is not None:
+            self._perform(self.leader.reconsider(self._now()))
+
+    def tick(self) -> None:
+        if self.leader is not None:
+            self._perform(self.leader.tick(self._now()))
+
+    def isr_decided(self, proposal: ProposeIsr, decided: Assignment) -> None:
+        """`decided` does not know the replicas: they are ours."""
+        leader = self.leader
+        if leader is not None:
+            known = decided._replace(replicas=leader.assignment.replicas)
+            self._perform(leader.isr_decided(proposal, known, self._now()))
+
+    def isr_refused(self, proposal: ProposeIsr, code: ErrorCode) -> None:
+        if self.leader is not None:
+            self._perform(self.leader.isr_refused(proposal, code))
+
+    def replicated(self) -> None:
+        """The follower appended, cut, or heard how far all is committed."""
+        assert self.follower is not None, "only a follower replicates"
+        before, self.high_watermark = self.high_watermark, self.follower.high_watermark
+        if self.high_watermark > before and self.watching:
+            self._tell_watching()
+
+    def _perform(self, effects: list[Effect]) -> None:
+        for effect in effects:
+            match effect:
+                case Committed():
+                    self._commit(effect.high_watermark)
+                case ProposeIsr():
+                    self._propose(self, effect)
+                case _:
+                    assert_never(effect)
+
+    def _commit(self, high_watermark: Offset) -> None:
+        self.high_watermark = high_watermark
+        waiting = self._acks_all
+        while waiting and waiting[0][1] <= high_watermark:
+            self._settle(waiting.popleft()[0])
+        if self.watching:
+            self._tell_watching()
+        for watching in self.followers_watching:
+            watching.moved()
+        self._registry.flush_soon()
+
+    def _settle(self, appending: Appending) -> None:
+        if self.is_under_min_isr:
+            appending.failed(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
+        else:
+            appending.appended(self)
+
+
+def _assignment(state: PartitionState) -> Assignment:
+    return Assignment(
+        state.leader_epoch,
+        state.partition_epoch,
+        state.replicas,
+        state.isr,
+        state.leader_recovery_state == RECOVERING,
+    )

@@ -1,0 +1,117 @@
+"""A network that can be cut: nothing comes in, nothing goes out, and nobody is told.
+
+That is what a broken switch looks like to the nodes on both sides of it. It wraps a real network;
+what was sent meanwhile leaves when the cut is healed.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from weakref import WeakSet
+
+from ottla.env.network import DEFAULT_OPTIONS, Channel, Listening, Network, Peer, Piece
+from ottla.env.network import SocketOptions as Options
+
+
+class CuttableChannel:
+    """A channel that holds its breath while its network is cut."""
+
+    def __init__(self, network: "CuttableNetwork", channel: Channel) -> None:
+        self.remote = channel.remote
+        self._channel = channel
+        self._held: list[Piece] = []
+        self._is_paused = False
+        self._network = network
+        network.channels.add(self)
+
+    def send(self, pieces: Sequence[Piece]) -> None:
+        if self._network.is_cut:
+            self._held += pieces
+        else:
+            self._channel.send(pieces)
+
+    def pause_reading(self) -> None:
+        self._is_paused = True
+        self._channel.pause_reading()
+
+    def resume_reading(self) -> None:
+        self._is_paused = False
+        if not self._network.is_cut:
+            self._channel.resume_reading()
+
+    def close(self) -> None:
+        self._network.channels.discard(self)
+        self._channel.close()
+
+    @property
+    def unsent(self) -> int:
+        return len(self._held) + self._channel.unsent
+
+    def cut(self) -> None:
+        self._channel.pause_reading()
+
+    def heal(self) -> None:
+        if not self._is_paused:
+            self._channel.resume_reading()
+        held, self._held = self._held, []
+        if held:
+            self._channel.send(held)
+
+
+class CuttableNetwork:
+    def __init__(self, network: Network) -> None:
+        self.is_cut = False
+        self.channels: WeakSet[CuttableChannel] = WeakSet()
+        self._network = network
+        self._healed = asyncio.Event()
+        self._healed.set()
+
+    @property
+    def before_sending(self) -> Callable[[], None]:
+        return self._network.before_sending
+
+    @before_sending.setter
+    def before_sending(self, hook: Callable[[], None]) -> None:
+        self._network.before_sending = hook
+
+    def end_turn_soon(self) -> None:
+        self._network.end_turn_soon()
+
+    async def listen(
+        self,
+        host: str,
+        port: int,
+        accept: Callable[[Channel], Peer],
+        options: Options = DEFAULT_OPTIONS,
+    ) -> Listening:
+        return await self._network.listen(host, port, self._cuttable(accept), options)
+
+    async def connect(self, host: str, port: int, accept: Callable[[Channel], Peer]) -> Channel:
+        await self._healed.wait()  # Nobody answers until then; who connects has a time limit.
+        return await self._network.connect(host, port, self._cuttable(accept))
+
+    def cut(self) -> None:
+        self.is_cut = True
+        self._healed.clear()
+        for channel in list(self.channels):
+            channel.cut()
+
+    def heal(self) -> None:
+        self.is_cut = False
+        self._healed.set()
+        for channel in list(self.channels):
+            channel.heal()
+
+    def _cuttable(self, accept: Callable[[Channel], Peer]) -> Callable[[Channel], Peer]:
+        def accept_cuttable(channel: Channel) -> Peer:
+            made = CuttableChannel(self, channel)
+            peer = accept(made)
+            if self.is_cut:
+                # The channel begins to read once it has its peer.
+                asyncio.get_running_loop().call_soon(self._cut_late, made)
+            return peer
+
+        return accept_cuttable
+
+    def _cut_late(self, channel: CuttableChannel) -> None:
+        if self.is_cut:
+            channel.cut()

@@ -1,0 +1,81 @@
+"""Two Ottla nodes and one Apache Kafka share a quorum: each votes, follows and leads the others.
+
+So a cluster can move from one to the other node by node.
+"""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ottla.client.blocking import Client
+from ottla.client.errors import ClientError
+from tests.conformance.apache_kafka import ApacheKafka
+from tests.conformance.broker_process import BrokerProcess
+from tests.process.quorum_nodes import Nodes
+
+KAFKA = 3
+# Levels that both serve.
+LEVELS = tuple(
+    option
+    for name in ("group", "transaction", "eligible.leader.replicas", "share", "streams")
+    for option in ("-f", f"{name}.version=0")
+)
+WAIT_SECONDS_MAX = 60
+
+
+def mixed(directory: Path) -> Nodes:
+    nodes = Nodes(directory)
+    ours = nodes.all[KAFKA]
+    theirs = BrokerProcess(ApacheKafka(LEVELS), directory / "kafka", ours.settings)
+    theirs.port, theirs.controller_port = ours.port, ours.controller_port
+    theirs.bootstrap = ours.bootstrap
+    theirs.settings["log.dirs"] = str(theirs.data_directory)
+    nodes.all[KAFKA] = theirs
+    return nodes
+
+
+def until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + WAIT_SECONDS_MAX
+    while True:
+        try:
+            if holds():
+                return
+        except ClientError:
+            pass
+        assert time.monotonic() < deadline, "it never came"
+        time.sleep(0.1)
+
+
+def create(nodes: Nodes, number: int, name: str) -> None:
+    with Client(nodes.all[number].bootstrap) as client:
+        client.run(client.admin.create_topic(name, partitions=1, replication_factor=2))
+
+
+@pytest.mark.slow
+def test_each_of_them_leads_the_others(tmp_path: Path) -> None:
+    nodes = mixed(tmp_path)
+    try:
+        nodes.start()
+        create(nodes, 1, "first")
+        known = ["first"]
+        led = set()
+        for round_ in range(12):
+            leader = nodes.leader()
+            led.add(leader == KAFKA)
+            if len(led) == 2:
+                break
+            other = 1 if leader == 2 else 2
+            nodes.all[leader].stop()  # The next one may be either.
+            name = f"round{round_}"
+            create(nodes, other, name)
+            known.append(name)
+            until(lambda other=other, leader=leader: nodes.leader(other) != leader)  # type: ignore[misc]
+            nodes.start(leader)
+        assert led == {True, False}, "each kind has led"
+        for number in nodes.all:
+            until(lambda number=number: nodes.topics(number) == set(known))  # type: ignore[misc]
+    finally:
+        for node in nodes.all.values():
+            node.kill()

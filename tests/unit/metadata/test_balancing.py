@@ -1,0 +1,175 @@
+from collections import Counter
+
+from ottla.metadata.balancing import Absences, next_moves
+from ottla.metadata.cluster import BROKER_RESOURCE, Partition
+from ottla.metadata.decisions import ControllerSettings, is_drained
+from ottla.model.types import Monotonic, NodeId
+from ottla.protocol.messages import alter_partition, incremental_alter_configs
+from tests.unit.metadata.making import Deciding
+
+NOW = 1_000
+
+
+class Balancing:
+    """A controller of its own node, and brokers in the racks that are named."""
+
+    def __init__(self, racks: str, **settings: int | bool) -> None:
+        own = ControllerSettings(NodeId(99), **settings)  # type: ignore[arg-type]
+        self.deciding = Deciding(brokers=0, settings=own)
+        for node, rack in enumerate(racks, 1):
+            self.join(node, rack)
+
+    def join(self, node: int, rack: str) -> None:
+        self.deciding.register(node, rack=rack)
+        self.deciding.heartbeat(node)
+
+    def drain(self, node: int, value: str = "true") -> None:
+        change = incremental_alter_configs.AlterableConfig("ottla.drained", 0, value)
+        resource = incremental_alter_configs.AlterConfigsResource(
+            BROKER_RESOURCE, str(node), [change]
+        )
+        answer = self.deciding.ask(incremental_alter_configs.Request([resource]))
+        assert answer.responses[0].error_code == 0, answer
+
+    def moves(self, moves_max: int = 100, lost: tuple[int, ...] = ()) -> int:
+        changes = next_moves(self.deciding.around, set(map(NodeId, lost)), moves_max)
+        self.deciding.write(*changes)
+        return len(changes)
+
+    def replicated(self) -> None:
+        """All that is on the move has arrived."""
+        for topic in list(self.deciding.image.topics_by_id.values()):
+            for index, part in topic.partitions.items():
+                if part.adding or part.removing:
+                    epochs = self.deciding.epochs
+                    isr = [alter_partition.BrokerState(n, epochs[n]) for n in part.replicas
+                           if self.deciding.image.brokers[n].is_active]  # fmt: skip
+                    asked = alter_partition.RequestPartitionData(
+                        index, part.leader_epoch, [], isr, 0, part.partition_epoch
+                    )
+                    named = [alter_partition.RequestTopicData(topic.id, [asked])]
+                    self.deciding.ask(
+                        alter_partition.Request(part.leader, epochs[part.leader], named)
+                    )
+
+    def settle(self, moves_max: int = 3, lost: tuple[int, ...] = ()) -> int:
+        rounds = 0
+        while self.moves(moves_max, lost):
+            self.replicated()
+            rounds += 1
+            assert rounds < 100, "it never ends"
+        return rounds
+
+    @property
+    def partitions(self) -> list[Partition]:
+        topics = self.deciding.image.topics_by_name.values()
+        return [partition for topic in topics for partition in topic.partitions.values()]
+
+    @property
+    def load(self) -> Counter[int]:
+        return Counter(node for p in self.partitions for node in p.replicas)
+
+    def racks_of(self, partition: Partition) -> set[str | None]:
+        return {self.deciding.image.brokers[node].rack for node in partition.replicas}
+
+
+def test_a_new_broker_gets_its_share_a_few_at_a_time() -> None:
+    balancing = Balancing("abc")
+    balancing.deciding.create("t", 20, 2)
+    assert balancing.moves() == 0
+    balancing.join(4, "d")
+    assert balancing.moves(3) == 3
+    assert balancing.moves(3) == 0  # They are still on the move.
+    balancing.replicated()
+    balancing.settle()
+    assert max(balancing.load.values()) - min(balancing.load.values()) <= 3
+    assert balancing.load[4] >= 8
+
+
+def test_a_drained_broker_is_emptied_and_stays_empty() -> None:
+    balancing = Balancing("abcd")
+    balancing.deciding.create("t", 20, 2)
+    balancing.drain(2)
+    assert is_drained(balancing.deciding.image, NodeId(2))
+    balancing.settle()
+    assert balancing.load[2] == 0
+    assert {p.leader for p in balancing.partitions} <= {1, 3, 4}
+    assert balancing.moves() == 0
+    balancing.deciding.create("new", 6, 2)
+    assert balancing.load[2] == 0
+    balancing.drain(2, "false")
+    balancing.settle()
+    assert balancing.load[2] >= 8
+
+
+def test_racks_stay_apart() -> None:
+    balancing = Balancing("aabb")
+    balancing.deciding.create("t", 20, 2)
+    assert all(len(balancing.racks_of(p)) == 2 for p in balancing.partitions)
+    balancing.join(5, "a")
+    balancing.settle()
+    assert all(len(balancing.racks_of(p)) == 2 for p in balancing.partitions)
+    assert balancing.load[5] > 0
+    balancing.drain(1)
+    balancing.settle()
+    assert all(len(balancing.racks_of(p)) == 2 for p in balancing.partitions)
+    assert balancing.load[1] == 0
+
+
+def test_what_a_lost_broker_held_is_made_anew_elsewhere() -> None:
+    balancing = Balancing("abcd")
+    balancing.deciding.create("t", 10, 3)
+    balancing.deciding.heartbeat(4, want_fence=True)
+    balancing.settle(lost=(4,))
+    assert balancing.load[4] == 0
+    assert {len(p.replicas) for p in balancing.partitions} == {3}
+
+
+def test_a_broker_that_is_merely_away_keeps_its_replicas() -> None:
+    balancing = Balancing("abcd")
+    balancing.deciding.create("t", 10, 3)
+    before = balancing.load
+    balancing.deciding.heartbeat(4, want_fence=True)
+    assert balancing.moves() == 0
+    assert balancing.load == before
+
+
+def test_where_there_is_no_other_place_a_replica_stays() -> None:
+    balancing = Balancing("abc")
+    balancing.deciding.create("t", 4, 3)
+    balancing.drain(3)
+    assert balancing.moves() == 0
+
+
+def test_a_broker_is_lost_when_it_was_away_for_long() -> None:
+    balancing = Balancing("abc")
+    absences = Absences()
+    image = balancing.deciding.image
+    balancing.deciding.heartbeat(2, want_fence=True)
+    absences.look(image, Monotonic(100))
+    assert absences.longer_than(50, Monotonic(149)) == set()
+    assert absences.longer_than(50, Monotonic(150)) == {2}
+    balancing.deciding.heartbeat(2)
+    absences.look(image, Monotonic(200))
+    assert absences.longer_than(50, Monotonic(300)) == set()
+
+
+def test_the_controller_looks_from_time_to_time() -> None:
+    balancing = Balancing("ab")
+    balancing.deciding.create("t", 6, 1)
+    balancing.join(3, "c")
+    balancing.deciding.controller.activated(Monotonic(NOW))
+    assert balancing.deciding.tick(NOW + 9_000 - 1) == []
+    for node in (1, 2, 3):
+        balancing.deciding.heartbeat(node, NOW + 9_000)
+    assert len(balancing.deciding.tick(NOW + 10_000)) in (2, 3)
+
+
+def test_it_does_not_if_the_operator_says_so() -> None:
+    balancing = Balancing("ab", is_rebalanced=False)
+    balancing.deciding.create("t", 6, 1)
+    balancing.join(3, "c")
+    balancing.deciding.controller.activated(Monotonic(NOW))
+    for node in (1, 2, 3):
+        balancing.deciding.heartbeat(node, NOW + 9_000)
+    assert balancing.deciding.tick(NOW + 10_000) == []

@@ -1,0 +1,548 @@
+"""A partition on three brokers in a world of messages that are late, lost and out of order.
+
+The leaders, followers and the controller are the real ones; logs, network and disks are lists. The
+checks are those of every event: what was acknowledged is on every replica that may lead, what a
+consumer saw stays, and logs that agree at one place agree below it.
+"""
+
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from ottla.metadata.brokers import Died
+from ottla.metadata.cluster import NO_LEADER, Broker, Partition
+from ottla.metadata.decisions import ControllerSettings
+from ottla.model.errors import ErrorCode, Refusal
+from ottla.model.types import Monotonic, NodeId
+from ottla.protocol.messages import alter_partition
+from ottla.replication.follower import Answer, Append, AskOffsets, Follower, StartAt, Truncate
+from ottla.replication.leader import Assignment, Committed, Leader, ProposeIsr
+from tests.unit.metadata.making import Deciding
+
+NODES = (1, 2, 3)
+ISR_MIN = 2
+LAG_MS = 30
+WIRE_MAX = 40
+
+
+class Violation(AssertionError):
+    """The model broke a promise."""
+
+
+class ModelLog:
+    """Records as (epoch, value), and which epoch began where."""
+
+    def __init__(self) -> None:
+        self.records: list[tuple[int, int]] = []
+        self.starts: list[tuple[int, int]] = []
+        self.log_start_offset = 0
+
+    @property
+    def end_offset(self) -> int:
+        return len(self.records)
+
+    @property
+    def last_epoch(self) -> int:
+        return self.starts[-1][0] if self.starts else -1
+
+    def begin(self, epoch: int) -> None:
+        if epoch > self.last_epoch:
+            while self.starts and self.starts[-1][1] >= self.end_offset:
+                self.starts.pop()
+            self.starts.append((epoch, self.end_offset))
+
+    def append(self, epoch: int, value: int) -> None:
+        self.begin(epoch)
+        self.records.append((epoch, value))
+
+    def truncate(self, offset: int) -> None:
+        del self.records[offset:]
+        while self.starts and self.starts[-1][1] >= offset:
+            self.starts.pop()
+
+    def epoch_end_offset(self, epoch: int) -> tuple[int, int]:
+        if epoch < 0:
+            return -1, -1
+        if epoch == self.last_epoch:
+            return epoch, self.end_offset
+        higher = [start for known, start in self.starts if known > epoch]
+        lower = [known for known, _ in self.starts if known <= epoch]
+        if not higher:
+            return -1, -1
+        return (lower[-1], higher[0]) if lower else (epoch, higher[0])
+
+
+@dataclass
+class Fetch:
+    sender: int
+    receiver: int
+    broker_epoch: int
+    leader_epoch: int
+    offset: int
+    last_epoch: int
+
+
+@dataclass
+class Fetched:
+    sender: int
+    receiver: int
+    asked: Fetch
+    answer: Answer
+    records: list[tuple[int, int]]
+
+
+@dataclass
+class Proposed:
+    sender: int
+    broker_epoch: int
+    proposal: ProposeIsr
+
+
+@dataclass
+class Decided:
+    receiver: int
+    broker_epoch: int
+    proposal: ProposeIsr
+    answer: alter_partition.ResponsePartitionData
+
+
+@dataclass
+class Node:
+    id: int
+    log: ModelLog = field(default_factory=ModelLog)
+    checkpoint: int = 0  # The high watermark as the disk has it.
+    is_alive: bool = True
+    broker_epoch: int = -1
+    is_registered: bool = False
+    has_lost: bool = False  # Power went, and the controller does not know it yet.
+    seen: int = -1  # How much of the metadata it has read.
+    leader: Leader | None = None
+    follower: Follower | None = None
+    parked: list[tuple[int, int]] = field(default_factory=list)  # End offset and value.
+
+    @property
+    def high_watermark(self) -> int:
+        role = self.leader or self.follower
+        return self.checkpoint if role is None else role.high_watermark
+
+
+class Model:
+    def __init__(
+        self,
+        seed: int,
+        *,
+        leader: type[Leader] = Leader,
+        follower: type[Follower] = Follower,
+        acks_early: bool = False,
+    ) -> None:
+        self.random = Random(seed)
+        self.leader_class, self.follower_class, self.acks_early = leader, follower, acks_early
+        self.has_elr = self.random.random() < 0.6
+        features = {"eligible.leader.replicas.version": 1} if self.has_elr else None
+        self.deciding = Deciding(
+            brokers=0, features=features, settings=ControllerSettings(NodeId(9)), seed=seed
+        )
+        self.nodes = {node: Node(node) for node in NODES}
+        self.now = Monotonic(1_000)
+        self.wire: list[Any] = []
+        self.history: list[tuple[Partition, dict[NodeId, Broker]]] = []
+        self.acked: list[tuple[int, int]] = []  # Offset and value.
+        self.shown: dict[int, int] = {}
+        self.values = 0
+        for node in self.nodes.values():
+            self.register(node)
+        self.deciding.create("t", 1, len(NODES), min_insync_replicas=str(ISR_MIN))
+        self.note()
+        for node in self.nodes.values():
+            self.read_metadata(node, len(self.history) - 1)
+
+    @property
+    def partition(self) -> Partition:
+        return self.deciding.image.topics_by_name["t"].partitions[0]
+
+    def run(self, steps: int) -> None:
+        actions = [self.step_wire] * 12 + [self.produce] * 5 + [self.fetch] * 8
+        actions += [self.read_some] * 5 + [self.consume] * 3 + [self.pass_time] * 4
+        actions += [self.crash, self.restart, self.restart, self.fence_dead, self.heartbeat]
+        actions += [self.drop, self.tick_leaders, self.ask_again, self.write_checkpoint]
+        for _ in range(steps):
+            self.random.choice(actions)()
+            self.check()
+
+    def heal(self) -> None:
+        """Everyone is back and nothing is lost any more: all must be well within a while."""
+        for _ in range(400):
+            self.restart()
+            self.heartbeat()
+            for node in self.nodes.values():
+                self.read_metadata(node, len(self.history) - 1)
+            for node in self.nodes.values():
+                self.fetch_from(node)
+            while self.wire:
+                self.deliver(self.wire.pop(0))
+            self.pass_time()
+            self.tick_leaders()
+            self.ask_again()
+            self.check()
+            if self.is_well():
+                return
+        raise Violation(f"not well after all has healed: {self.partition}")
+
+    def is_well(self) -> bool:
+        partition = self.partition
+        if sorted(partition.isr) != sorted(NODES) or partition.leader == NO_LEADER:
+            return False
+        leader = self.nodes[partition.leader]
+        ends = {node.log.end_offset for node in self.nodes.values()}
+        return leader.leader is not None and ends == {leader.leader.high_watermark}
+
+    # What happens.
+
+    def produce(self) -> None:
+        leading = [node for node in self.nodes.values() if node.is_alive and node.leader]
+        if not leading:
+            return
+        node = self.random.choice(leading)
+        assert node.leader is not None
+        try:
+            node.leader.check_enough_replicas()
+        except Refusal:
+            return
+        self.values += 1
+        node.log.append(node.leader.assignment.leader_epoch, self.values)
+        end = node.log.end_offset
+        node.parked.append((end, self.values))
+        self.perform(node, node.leader.appended(end, self.now))
+        if self.acks_early:
+            self.acked.append((end - 1, self.values))
+
+    def consume(self) -> None:
+        leading = [node for node in self.nodes.values() if node.is_alive and node.leader]
+        for node in leading:
+            for offset in range(node.high_watermark):
+                value = node.log.records[offset][1]
+                if self.shown.setdefault(offset, value) != value:
+                    raise Violation(f"offset {offset} was {self.shown[offset]}, is {value}")
+
+    def fetch(self) -> None:
+        self.fetch_from(self.nodes[self.random.choice(NODES)])
+
+    def fetch_from(self, node: Node) -> None:
+        follower = node.follower
+        if not node.is_alive or follower is None or not follower.may_fetch(self.now):
+            return
+        if len(self.wire) > WIRE_MAX:
+            self.wire.pop(self.random.randrange(len(self.wire)))
+        partition, _ = self.history[node.seen]
+        self.wire.append(
+            Fetch(
+                node.id, partition.leader, node.broker_epoch, follower.leader_epoch,
+                follower.fetch_offset, follower.last_fetched_epoch,
+            )
+        )  # fmt: skip
+
+    def step_wire(self) -> None:
+        if self.wire:
+            # Mostly in order, sometimes not at all.
+            late = self.random.random() < 0.3
+            index = self.random.randrange(len(self.wire)) if late else 0
+            self.deliver(self.wire.pop(index))
+
+    def drop(self) -> None:
+        if self.wire:
+            self.wire.pop(self.random.randrange(len(self.wire)))
+
+    def pass_time(self) -> None:
+        self.now = Monotonic(self.now + self.random.randrange(1, 8))
+
+    def tick_leaders(self) -> None:
+        for node in self.nodes.values():
+            if node.is_alive and node.leader:
+                self.perform(node, node.leader.tick(self.now))
+
+    def ask_again(self) -> None:
+        """A proposal without an answer is sent once more, whether or not the first one arrived."""
+        for node in self.nodes.values():
+            if node.is_alive and node.leader and node.leader.pending is not None:
+                code = ErrorCode.NETWORK_EXCEPTION
+                self.perform(node, node.leader.isr_refused(node.leader.pending, code))
+
+    def heartbeat(self) -> None:
+        for node in self.nodes.values():
+            if node.is_alive and node.is_registered:
+                self.deciding.heartbeat(node.id, self.now)
+                self.note()
+
+    def fence_dead(self) -> None:
+        for node in self.nodes.values():
+            if not node.is_alive and self.random.random() < 0.5:
+                self.deciding.ask(Died(NodeId(node.id), node.broker_epoch), self.now)
+                self.note()
+
+    def crash(self) -> None:
+        alive = [node for node in self.nodes.values() if node.is_alive]
+        if len(alive) < len(NODES) - 1 or self.random.random() < 0.5:
+            return
+        node = self.random.choice(alive)
+        node.is_alive, node.is_registered = False, False
+        node.leader = node.follower = None
+        node.parked.clear()
+        if self.has_elr and self.random.random() < 0.5 and self.may_lose_power(node):
+            node.has_lost = True
+            node.log.truncate(self.random.randrange(node.log.end_offset + 1))
+            node.checkpoint = min(node.checkpoint, node.log.end_offset)
+
+    def may_lose_power(self, node: Node) -> bool:
+        """As long as somebody else who may lead has kept everything."""
+        partition = self.partition
+        trusted = {*partition.isr, *partition.elr} - {node.id}
+        return any(not self.nodes[other].has_lost for other in trusted)
+
+    def restart(self) -> None:
+        for node in self.nodes.values():
+            if not node.is_alive:
+                self.deciding.ask(Died(NodeId(node.id), node.broker_epoch), self.now)
+                node.is_alive, node.seen = True, -1
+                self.register(node)
+                self.note()
+                return
+
+    def register(self, node: Node) -> None:
+        # Killed on a machine that stayed up, it has lost nothing, and says so.
+        previous = -1 if node.has_lost else node.broker_epoch
+        request = self.deciding.registration(node.id, previous_broker_epoch=previous)
+        answer = self.deciding.ask(request, self.now)
+        node.broker_epoch = self.deciding.epochs[node.id] = answer.broker_epoch
+        node.is_registered, node.has_lost = True, False
+        self.deciding.heartbeat(node.id, self.now)
+
+    def write_checkpoint(self) -> None:
+        for node in self.nodes.values():
+            if node.is_alive:
+                node.checkpoint = min(node.high_watermark, node.log.end_offset)
+
+    def read_some(self) -> None:
+        node = self.nodes[self.random.choice(NODES)]
+        if node.is_alive and node.seen < len(self.history) - 1:
+            self.read_metadata(node, self.random.randrange(node.seen + 1, len(self.history)))
+
+    def note(self) -> None:
+        """The controller's log as it is now."""
+        if "t" not in self.deciding.image.topics_by_name:
+            return
+        state = (self.partition, dict(self.deciding.image.brokers))
+        if not self.history or self.history[-1] != state:
+            self.history.append(state)
+
+    # What brokers do.
+
+    def read_metadata(self, node: Node, index: int) -> None:
+        if not node.is_alive or index <= node.seen:
+            return
+        node.seen = index
+        partition, brokers = self.history[index]
+        known = brokers.get(NodeId(node.id))
+        if known is None or known.epoch < node.broker_epoch:
+            return  # It has not even read that it is registered.
+        if partition.leader == node.id:
+            self.lead(node, partition)
+        elif partition.leader == NO_LEADER:
+            self.stand_by(node)
+        else:
+            self.follow(node, partition)
+
+    def lead(self, node: Node, partition: Partition) -> None:
+        assignment = Assignment(
+            partition.leader_epoch, partition.partition_epoch, partition.replicas, partition.isr
+        )
+        if (
+            node.leader is not None
+            and node.leader.assignment.leader_epoch <= partition.leader_epoch
+        ):
+            node.log.begin(partition.leader_epoch)
+            self.perform(node, node.leader.assigned(assignment, node.log.end_offset, self.now))
+            return
+        high_watermark = min(node.high_watermark, node.log.end_offset)
+        node.follower = None
+        node.log.begin(partition.leader_epoch)
+        node.leader = self.leader_class(
+            NodeId(node.id),
+            assignment,
+            isr_min=ISR_MIN,
+            lag_ms_max=LAG_MS,
+            log_end=node.log.end_offset,
+            high_watermark=high_watermark,
+            is_eligible=lambda other, epoch: self.is_eligible(node, other, epoch),
+            now=self.now,
+        )
+        self.perform(node, node.leader.tick(self.now))
+
+    def is_eligible(self, node: Node, other: NodeId, epoch: int) -> bool:
+        broker = self.history[node.seen][1].get(other)
+        return broker is not None and broker.is_active and epoch in (-1, broker.epoch)
+
+    def stand_by(self, node: Node) -> None:
+        node.checkpoint = min(node.high_watermark, node.log.end_offset)
+        node.leader = node.follower = None
+        node.parked.clear()
+
+    def follow(self, node: Node, partition: Partition) -> None:
+        if node.follower is not None and node.follower.leader_epoch == partition.leader_epoch:
+            return
+        high_watermark = min(node.high_watermark, node.log.end_offset)
+        self.stand_by(node)
+        node.follower = self.follower_class(
+            node.log, partition.leader_epoch, high_watermark, backoff_ms=3
+        )
+        self.act(node, node.follower.first_action(), None)
+
+    def perform(self, node: Node, effects: list[Any]) -> None:
+        for effect in effects:
+            match effect:
+                case Committed():
+                    done = [p for p in node.parked if p[0] <= effect.high_watermark]
+                    node.parked = [p for p in node.parked if p not in done]
+                    if not self.acks_early:
+                        self.acked += [(end - 1, value) for end, value in done]
+                case ProposeIsr():
+                    self.wire.append(Proposed(node.id, node.broker_epoch, effect))
+
+    def act(self, node: Node, action: Any, message: Fetched | None) -> None:  # noqa: ANN401
+        follower = node.follower
+        assert follower is not None
+        match action:
+            case Append():
+                assert message is not None
+                for epoch, value in message.records:
+                    node.log.append(epoch, value)
+                follower.appended(message.answer.high_watermark)
+            case Truncate():
+                node.log.truncate(action.offset)
+                follower.truncated()
+            case AskOffsets():
+                leader = self.nodes[self.history[node.seen][0].leader]
+                self.act(node, follower.leader_offsets(0, leader.log.end_offset), None)
+            case StartAt():
+                raise AssertionError("no log begins later here")
+
+    # Messages arrive.
+
+    def deliver(self, message: Any) -> None:  # noqa: ANN401
+        match message:
+            case Fetch():
+                self.fetch_arrives(message)
+            case Fetched():
+                self.answer_arrives(message)
+            case Proposed():
+                self.proposal_arrives(message)
+            case Decided():
+                self.decision_arrives(message)
+
+    def fetch_arrives(self, fetch: Fetch) -> None:
+        node = self.nodes.get(fetch.receiver)
+        if node is None or not node.is_alive:
+            return
+        try:
+            answer, sent = self.served(node, fetch)
+        except Refusal as refusal:
+            answer, sent = Answer(refusal.code, -1, -1, False), []
+        self.wire.append(Fetched(node.id, fetch.sender, fetch, answer, sent))
+
+    def served(self, node: Node, fetch: Fetch) -> tuple[Answer, list[tuple[int, int]]]:
+        leader = node.leader
+        if leader is None:
+            raise Refusal(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        epoch = leader.assignment.leader_epoch
+        if fetch.leader_epoch != epoch:
+            older = fetch.leader_epoch < epoch
+            code = ErrorCode.FENCED_LEADER_EPOCH if older else ErrorCode.UNKNOWN_LEADER_EPOCH
+            raise Refusal(code)
+        log = node.log
+        if fetch.last_epoch >= 0:
+            end_epoch, end = log.epoch_end_offset(fetch.last_epoch)
+            if end_epoch < 0:
+                raise Refusal(ErrorCode.OFFSET_OUT_OF_RANGE)
+            if end_epoch < fetch.last_epoch or end < fetch.offset:
+                diverging = (end_epoch, end)
+                return Answer(0, leader.high_watermark, 0, False, diverging), []
+        if fetch.offset > log.end_offset:
+            raise Refusal(ErrorCode.OFFSET_OUT_OF_RANGE)
+        self.perform(
+            node, leader.fetched(NodeId(fetch.sender), fetch.offset, fetch.broker_epoch, self.now)
+        )
+        sent = log.records[fetch.offset : fetch.offset + self.random.randrange(1, 5)]
+        return Answer(0, leader.high_watermark, 0, bool(sent)), sent
+
+    def answer_arrives(self, message: Fetched) -> None:
+        node, asked = self.nodes[message.receiver], message.asked
+        follower = node.follower
+        if not node.is_alive or follower is None or asked.broker_epoch != node.broker_epoch:
+            return
+        if asked.leader_epoch != follower.leader_epoch:
+            return
+        action = follower.answered(
+            message.answer, asked_offset=asked.offset, asked_epoch=asked.last_epoch, now=self.now
+        )
+        self.act(node, action, message)
+
+    def proposal_arrives(self, message: Proposed) -> None:
+        proposal = message.proposal
+        part = alter_partition.RequestPartitionData(
+            0,
+            proposal.leader_epoch,
+            [],
+            [alter_partition.BrokerState(node, epoch) for node, epoch in proposal.isr],
+            0,
+            proposal.partition_epoch,
+        )
+        topic = self.deciding.image.topics_by_name["t"].id
+        request = alter_partition.Request(
+            message.sender, message.broker_epoch, [alter_partition.RequestTopicData(topic, [part])]
+        )
+        response = self.deciding.ask(request, self.now)
+        self.note()
+        if isinstance(response, Refusal):
+            return
+        answer = response.topics[0].partitions[0]
+        self.wire.append(Decided(message.sender, message.broker_epoch, proposal, answer))
+
+    def decision_arrives(self, message: Decided) -> None:
+        node, answer = self.nodes[message.receiver], message.answer
+        if not node.is_alive or node.leader is None or message.broker_epoch != node.broker_epoch:
+            return
+        if answer.error_code:
+            code = ErrorCode(answer.error_code)
+            self.perform(node, node.leader.isr_refused(message.proposal, code))
+            return
+        replicas = node.leader.assignment.replicas
+        assignment = Assignment(
+            answer.leader_epoch, answer.partition_epoch, replicas, tuple(map(NodeId, answer.isr))
+        )
+        self.perform(node, node.leader.isr_decided(message.proposal, assignment, self.now))
+
+    # What must hold.
+
+    def check(self) -> None:
+        partition = self.partition
+        for member in (*partition.isr, *partition.elr):
+            node = self.nodes[member]
+            if node.has_lost:
+                continue  # The controller takes it out when it comes back.
+            for offset, value in self.acked:
+                if offset >= node.log.end_offset or node.log.records[offset][1] != value:
+                    raise Violation(f"{value} at {offset} was acknowledged; {member} lacks it")
+        for node in self.nodes.values():
+            if node.is_alive and node.high_watermark > node.log.end_offset:
+                raise Violation(f"the high watermark of {node.id} is past its end")
+        self.check_prefixes()
+
+    def check_prefixes(self) -> None:
+        logs = [node.log.records for node in self.nodes.values()]
+        for index, one in enumerate(logs):
+            for other in logs[index + 1 :]:
+                shared = min(len(one), len(other))
+                for offset in range(shared - 1, -1, -1):
+                    if one[offset][0] == other[offset][0]:
+                        if one[: offset + 1] != other[: offset + 1]:
+                            raise Violation("two logs agree at one place and not below it")
+                        break

@@ -1,0 +1,124 @@
+import pytest
+
+from ottla.model.errors import ErrorCode
+from ottla.model.types import Monotonic
+from ottla.replication.follower import (
+    Action,
+    Answer,
+    Append,
+    AskOffsets,
+    Follower,
+    StartAt,
+    State,
+    Truncate,
+)
+from tests.unit.replication.modelling import ModelLog
+
+NOW = Monotonic(100)
+
+
+def log(*epochs: int) -> ModelLog:
+    """A log of one record for each epoch that is named."""
+    made = ModelLog()
+    for value, epoch in enumerate(epochs):
+        made.append(epoch, value)
+    return made
+
+
+def follower(own: ModelLog, high_watermark: int = 0) -> Follower:
+    return Follower(own, 9, high_watermark, backoff_ms=50)
+
+
+def answered(following: Follower, **fields: object) -> Action:
+    values = {"error_code": 0, "high_watermark": 0, "log_start_offset": 0, "has_records": False}
+    return following.answered(
+        Answer(**(values | fields)),  # type: ignore[arg-type]
+        asked_offset=following.fetch_offset,
+        asked_epoch=following.last_fetched_epoch,
+        now=NOW,
+    )
+
+
+def test_records_are_appended_where_the_log_ends() -> None:
+    own = log(1, 1)
+    following = follower(own)
+    assert (following.fetch_offset, following.last_fetched_epoch) == (2, 1)
+    assert answered(following, has_records=True, high_watermark=3) == Append()
+    own.append(1, 7)
+    following.appended(9)
+    assert following.high_watermark == 3  # Not past what is here.
+
+
+def test_an_empty_answer_tells_how_far_all_is_committed() -> None:
+    following = follower(log(1, 1, 1))
+    assert answered(following, high_watermark=2) is None
+    assert following.high_watermark == 2
+    answered(following, high_watermark=1)
+    assert following.high_watermark == 2
+
+
+def test_an_answer_to_what_is_not_asked_any_more_is_ignored() -> None:
+    following = follower(log(1, 1, 1))
+    late = Answer(0, 3, 0, True)
+    assert following.answered(late, asked_offset=2, asked_epoch=1, now=NOW) is None
+    cut = Answer(0, 3, 0, False, (0, 1))
+    assert following.answered(cut, asked_offset=3, asked_epoch=0, now=NOW) is None
+
+
+@pytest.mark.parametrize(
+    ("epochs", "told", "offset"),
+    [
+        ((1, 1, 1, 1), (1, 2), 2),  # The leader's epoch 1 is shorter than ours.
+        ((1, 1, 2, 2), (1, 5), 2),  # It never had our epoch 2.
+        ((1, 1, 3, 3), (2, 3), 2),  # Nor did we have its epoch 2: back to where 1 ended.
+        ((3, 3), (1, 1), 0),  # All of ours is newer than what we share.
+        ((1, 1, 1), (1, -1), 1),  # It cannot tell: what is committed is safe.
+    ],
+)
+def test_a_log_is_cut_where_it_parts_from_the_leaders(
+    epochs: tuple[int, ...], told: tuple[int, int], offset: int
+) -> None:
+    own = log(*epochs)
+    following = follower(own, high_watermark=1)
+    assert answered(following, diverging=told) == Truncate(offset)
+    own.truncate(offset)
+    following.truncated()
+    assert following.high_watermark <= offset
+
+
+def test_a_log_that_does_not_know_its_epochs_keeps_what_was_committed() -> None:
+    own = log(1, 1, 1)
+    own.starts.clear()
+    assert follower(own, high_watermark=2).first_action() == Truncate(2)
+    assert follower(own, high_watermark=3).first_action() is None
+    assert follower(log(1, 1), high_watermark=0).first_action() is None
+
+
+def test_out_of_range_asks_where_the_leaders_log_lies() -> None:
+    following = follower(log(1, 1, 1))
+    assert answered(following, error_code=ErrorCode.OFFSET_OUT_OF_RANGE) == AskOffsets()
+    assert following.state is State.ASKING
+    assert not following.may_fetch(NOW)
+    assert following.leader_offsets(0, 2) == Truncate(2)
+    assert following.may_fetch(NOW)
+    assert following.leader_offsets(7, 9) == StartAt(7)
+    assert following.leader_offsets(2, 9) is None
+
+
+def test_a_fenced_follower_waits_for_the_metadata_log() -> None:
+    following = follower(log(1))
+    assert answered(following, error_code=ErrorCode.FENCED_LEADER_EPOCH) is None
+    assert following.state is State.FENCED
+    assert not following.may_fetch(Monotonic(10**9))
+
+
+def test_any_other_error_is_tried_again_after_a_while() -> None:
+    following = follower(log(1))
+    for wait_ms in (10, 20, 40, 50, 50):
+        answered(following, error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        assert not following.may_fetch(Monotonic(NOW + wait_ms - 1))
+        assert following.may_fetch(Monotonic(NOW + wait_ms))
+    answered(following)
+    assert following.may_fetch(NOW)
+    answered(following, error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    assert following.may_fetch(Monotonic(NOW + 10))

@@ -1,0 +1,77 @@
+"""A cluster of three real processes: it serves, loses nodes in many ways, and gets them back."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from ottla.testing import Cluster
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with Cluster(brokers=3, replica_lag_time_max_ms=2000) as made:
+        yield made
+
+
+def is_whole(cluster: Cluster, topic: str) -> bool:
+    return sorted(cluster.isr(topic)) == cluster.node_ids
+
+
+def test_every_node_holds_what_is_written_to_one(cluster: Cluster) -> None:
+    cluster.create_topic("t", configs={"min.insync.replicas": 2})
+    cluster.produce("t", b"a", b"b")
+    assert is_whole(cluster, "t")
+    assert [message.value for message in cluster.records("t")] == [b"a", b"b"]
+
+
+def test_a_leader_that_is_killed_is_replaced_and_comes_back(cluster: Cluster) -> None:
+    cluster.create_topic("killed")
+    cluster.produce("killed", b"before")
+    leader = cluster.leader("killed")
+    cluster.kill(leader)
+    cluster.until(lambda: cluster.leader("killed") not in (leader, -1))
+    cluster.produce("killed", b"after")
+    cluster.start_node(leader)
+    cluster.until(lambda: is_whole(cluster, "killed"))
+    assert [message.value for message in cluster.records("killed")] == [b"before", b"after"]
+
+
+def test_a_node_that_is_cut_off_leaves_the_isr_until_it_is_healed(cluster: Cluster) -> None:
+    cluster.create_topic("cut")
+    follower = next(node for node in cluster.node_ids if node != cluster.leader("cut"))
+    cluster.isolate(follower)
+    try:
+        cluster.until(lambda: follower not in cluster.isr("cut"), 60)
+        cluster.produce("cut", b"without it")
+    finally:
+        cluster.heal(follower)
+    cluster.until(lambda: is_whole(cluster, "cut"))
+
+
+def test_a_controller_that_is_paused_is_replaced(cluster: Cluster) -> None:
+    controller = cluster.controller()
+    cluster.pause(controller)
+    try:
+        cluster.until(lambda: _controller(cluster) not in (controller, -1))
+    finally:
+        cluster.resume(controller)
+    cluster.create_topic("under-a-new-controller")
+
+
+def _controller(cluster: Cluster) -> int:
+    try:
+        return cluster.controller()
+    except Exception:  # noqa: BLE001  Nobody may know at the moment.
+        return -1
+
+
+def test_a_node_stops_cleanly_and_starts_again(cluster: Cluster) -> None:
+    cluster.create_topic("stopped", partitions=3)
+    cluster.until(lambda: is_whole(cluster, "stopped"))
+    cluster.restart(2)
+    cluster.until(lambda: is_whole(cluster, "stopped"))
+
+
+def test_a_cluster_is_used_in_a_with_statement() -> None:
+    with pytest.raises(RuntimeError, match="with statement"):
+        Cluster().bootstrap_servers  # noqa: B018
