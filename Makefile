@@ -9,12 +9,12 @@ export PYTHONHASHSEED ?= 0
 PYTEST := $(BIN)/python -m pytest -q
 
 .DEFAULT_GOAL := help
-.PHONY: help install up test lint types unit crash fuzz conformance answers simulation bench jars lock coverage docs clean
+.PHONY: help install up cluster test lint types unit crash fuzz conformance answers simulation spark cdc slow test-spark demo bench jars lock coverage docs clean
 # One after the other: each target already uses the whole machine.
 .NOTPARALLEL:
 
 help: ## List the targets.
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 22
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 22
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -34,7 +34,10 @@ install: $(VENV)/.installed ## Make the environment and install Ottla into it.
 up: install ## Start a broker on 127.0.0.1:9092 with its data in ./data; more options in ARGS.
 	@exec $(BIN)/ottla up --data ./data $(ARGS)
 
-test: lint types unit crash fuzz conformance simulation ## Run every check.
+cluster: install ## Start three brokers, 127.0.0.1:9092 to 9094, with their data in ./data-cluster.
+	@exec $(BIN)/ottla up --brokers 3 --data ./data-cluster $(ARGS)
+
+test: lint types unit crash fuzz conformance simulation spark cdc ## Run every check.
 
 lint: $(VENV)/.tested ## Formatting, lint rules and the import layers.
 	$(BIN)/ruff check .
@@ -45,23 +48,40 @@ types: $(VENV)/.tested ## Static types.
 	$(BIN)/mypy
 
 unit: $(VENV)/.tested ## Unit tests, scenarios and house rules (under 3 minutes with lint and types).
-	$(PYTEST) -n auto --session-timeout=150 tests/test_house.py tests/unit $(wildcard tests/scenarios)
+	$(PYTEST) -n auto --session-timeout=300 tests/test_house.py tests/unit $(wildcard tests/scenarios)
 
 crash: $(VENV)/.tested ## Crashes at every file operation, kill -9 under load, crowds (2 minutes).
-	$(PYTEST) -n auto --timeout=100 --session-timeout=150 tests/crash tests/process
+	$(PYTEST) -n auto --timeout=100 --session-timeout=300 tests/crash tests/process
 
 fuzz: $(VENV)/.tested ## Malformed frames and messages against a live broker (1 minute).
 	$(PYTEST) -n auto --timeout=100 --session-timeout=100 tests/fuzz
 
 AGAINST ?= ottla
 conformance: $(VENV)/.tested ## Real clients and Kafka's own tools (4 minutes); AGAINST=kafka for the reference.
-	$(PYTEST) -n auto --dist=loadfile --timeout=120 --session-timeout=480 tests/conformance --against=$(AGAINST)
+	$(PYTEST) -n auto --dist=loadfile --timeout=120 --session-timeout=480 -m "not slow" tests/conformance --against=$(AGAINST)
 
 answers: $(VENV)/.tested ## Record Apache Kafka's answers anew, for the conformance tests.
 	$(BIN)/python -m tests.conformance.answers
 
 simulation: $(VENV)/.tested ## A whole broker in virtual time, from seeds (3 minutes).
-	$(PYTEST) -n auto --timeout=120 --session-timeout=180 tests/simulation
+	$(PYTEST) -n auto --timeout=120 --session-timeout=300 tests/simulation
+
+spark: $(VENV)/.tested ## The Spark source and sinks in one Spark session (4 minutes).
+	$(PYTEST) -n 0 --timeout=120 --session-timeout=480 -m "not own_jvm" tests/spark
+
+cdc: $(VENV)/.tested ## Tails of a real PostgreSQL, killed and restarted (1 minute).
+	$(PYTEST) -n auto --timeout=100 --session-timeout=300 -m "not slow" tests/cdc
+
+slow: $(VENV)/.tested ## The tests that `make test` leaves out for their length.
+	$(PYTEST) -n auto --dist=loadfile --timeout=300 -m slow tests/conformance tests/cdc
+
+test-spark: $(VENV)/.tested ## Spark again, where each test has a JVM of its own: kills, clusters, Kafka (long).
+	$(PYTEST) -n 0 --timeout=300 -m own_jvm tests/spark
+
+SECONDS_OF_ORDERS ?= 60
+demo: $(VENV)/.tested ## The worked example: two applications, PostgreSQL, two groups and Spark, for a minute.
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check matplotlib
+	$(BIN)/python -m examples.shop --seconds $(SECONDS_OF_ORDERS)
 
 bench: $(VENV)/.tested jars ## Benchmarks beside Apache Kafka (ONLY="small fetch" for some).
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check matplotlib

@@ -58,7 +58,7 @@ def main() -> int:
     if not charts:
         console.print("No charts: matplotlib is not installed (pip install matplotlib).")
     if arguments.docs:
-        publish(machine, tables, charts)
+        publish(machine, tables, charts, is_all=not arguments.names)
     console.print(f"Figures and charts are in {RESULTS}.")
     missed = [verdict for verdict in verdicts if not verdict.is_held]
     return 1 if arguments.check and missed else 0

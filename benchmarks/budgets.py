@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from benchmarks.results import Results
 
 OURS, KAFKA = "ottla", "kafka"
+CONNECTOR, CONNECTOR_TUNED = "connector", "connector_tuned"  # Spark's own.
 REQUESTS, RECORDS, BYTES = "requests_per_s", "records_per_s", "mb_per_s"
 CPU = "cpu_s_per_gb"
 
@@ -64,6 +65,39 @@ def _against_kafka() -> Iterator[Budget]:
         yield Budget(what, "round-trip", f"{percentile}_us", KAFKA, at_most=1.0)
 
 
+def _against_connector() -> Iterator[Budget]:
+    """Ours with its defaults; Spark's with its defaults and tuned, on the same broker."""
+    for peer in (OURS, KAFKA):
+        for size in (100, 1024):
+            for what, default, tuned in (
+                ("batch", 1.5, 1.0),
+                ("stream", 1.5, 1.0),
+                ("sink", 1.0, 0.7),
+            ):
+                case, where = f"spark-{what}-{size}-{peer}", f"{what} {size} B on {peer}"
+                yield Budget(
+                    f"Spark {where}: of its connector", case, RECORDS, CONNECTOR, at_least=default
+                )
+                yield Budget(
+                    f"Spark {where}: of it tuned", case, RECORDS, CONNECTOR_TUNED, at_least=tuned
+                )
+
+
+def _groups() -> Iterator[Budget]:
+    """By CPU where a figure is the broker's own work; on a shared machine the clock says little."""
+    for case, what in (
+        ("commits-1", "commits of 1 consumer"),
+        ("commits-16", "commits of 16 consumers"),
+        ("heartbeats-classic", "heartbeats, classic"),
+        ("heartbeats-consumer", "heartbeats, consumer"),
+    ):
+        yield Budget(f"{what}: CPU of Kafka's", case, "cpu_us_per_request", KAFKA, at_most=1.0)
+    for kind in ("classic", "consumer"):
+        what = f"100 members, {kind}: time of Kafka's"
+        yield Budget(what, f"stable-{kind}", "stable_s", KAFKA, at_most=1.2)
+    yield Budget("1,000,000 commits: start of Kafka's", "loading", "load_s", KAFKA, at_most=1.0)
+
+
 BUDGETS: tuple[Budget, ...] = (
     Budget("100 B, 32 x 5: of bare framing", "small-c32-d5", REQUESTS, "loop_framing", "", 0.35),
     Budget("100 B, 1 x 1: of bare framing", "small-c1-d1", REQUESTS, "loop_framing", "", 0.35),
@@ -73,6 +107,8 @@ BUDGETS: tuple[Budget, ...] = (
     Budget("1 MiB: CPU s/GB of receiving", "batches-1m", CPU, "receiving", at_most=2.0),
     Budget("catch-up fetch: of bare sendfile", "catch-up-1m", BYTES, "sending", at_least=0.8),
     *_against_kafka(),
+    *_against_connector(),
+    *_groups(),
     Budget("start to first reply, s", "start", "start_s", at_most=0.3),
     Budget("idle memory, MB", "start", "idle_mb", at_most=60),
     Budget(

@@ -11,7 +11,11 @@ from benchmarks.tables import NAMES, UNITS, number_text
 COLOURS = {OURS: "#1b6ca8", KAFKA: "#b0b0b0"}
 LIMIT_COLOUR = "#e6b450"
 DPI = 80
-LESS_IS_BETTER = {"p50_us", "p99_us", "start_s", "resident_mb", "added_mb", "cpu_s_per_gb"}
+COLUMNS_MAX = 7
+LESS_IS_BETTER = {
+    *("p50_us", "p99_us", "start_s", "resident_mb", "added_mb", "cpu_s_per_gb"),
+    *("cpu_us_per_request", "stable_s", "pause_s", "load_s"),
+}
 
 
 def draw(results: Results, directory: Path) -> list[Path]:
@@ -36,14 +40,20 @@ def _benchmark(name: str, cases: Sequence[Case], path: Path) -> Path:
     from matplotlib import pyplot
 
     has_cpu = any(one.has("cpu_s_per_gb") for c in cases for one in c.by_contender.values())
-    tall = 2 if has_cpu else 1
-    size = (1 + 2.3 * len(cases), 0.4 + 2.3 * tall)
-    figure, axes = pyplot.subplots(tall, len(cases), figsize=size, squeeze=False)
-    for column, case in enumerate(cases):
-        _bars(axes[0][column], case, case.metric)
-        axes[0][column].set_title(case.title, fontsize=8)
+    wide = min(len(cases), COLUMNS_MAX)
+    lines = -(-len(cases) // wide)
+    tall = lines * (2 if has_cpu else 1)
+    size = (1 + 2.3 * wide, 0.4 + 2.3 * tall)
+    figure, axes = pyplot.subplots(tall, wide, figsize=size, squeeze=False)
+    for spare in axes.flat:
+        spare.set_axis_off()
+    for number, case in enumerate(cases):
+        line, column = divmod(number, wide)
+        row = line * (2 if has_cpu else 1)
+        _bars(axes[row][column], case, case.metric)
+        axes[row][column].set_title(case.title, fontsize=8)
         if has_cpu:
-            _bars(axes[1][column], case, "cpu_s_per_gb")
+            _bars(axes[row + 1][column], case, "cpu_s_per_gb")
     figure.suptitle(name, fontsize=10, x=0.01, ha="left")
     figure.tight_layout()
     figure.savefig(path, dpi=DPI)
@@ -52,6 +62,7 @@ def _benchmark(name: str, cases: Sequence[Case], path: Path) -> Path:
 
 
 def _bars(axis: Any, case: Case, metric: str) -> None:  # noqa: ANN401
+    axis.set_axis_on()
     unit, scale = UNITS[metric]
     shown = {name: one for name, one in case.by_contender.items() if one.has(metric)}
     heights = [one.median(metric) * scale for one in shown.values()]

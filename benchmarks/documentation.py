@@ -1,5 +1,10 @@
-"""Puts a run's figures and charts into docs/performance.md, between its two marks."""
+"""Puts a run's figures and charts into docs/performance.md, between its two marks.
 
+A run of everything replaces all that is there. A run of some benchmarks replaces their parts, which
+then say when and on what they were measured.
+"""
+
+import re
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -7,26 +12,51 @@ from pathlib import Path
 DOCS = Path(__file__).parent.parent / "docs"
 PAGE = DOCS / "performance.md"
 IMAGES = DOCS / "images"
-SHOWN = ("ratios", "small", "batches")
+SHOWN = ("ratios", "small", "batches", "groups")
 START, END = "<!-- results -->\n", "<!-- end of results -->\n"
+BUDGETS = "budgets"
 
 
-def publish(machine: Mapping[str, str], tables: str, charts: Sequence[Path]) -> None:
+def publish(
+    machine: Mapping[str, str], tables: str, charts: Sequence[Path], *, is_all: bool
+) -> None:
     before, _, rest = PAGE.read_text().partition(START)
-    _, _, after = rest.partition(END)
+    shown, _, after = rest.partition(END)
     assert rest, f"{PAGE} has lost its marks"
     IMAGES.mkdir(exist_ok=True)
-    shown = []
-    for chart in charts:
-        if chart.stem not in SHOWN:
-            continue
-        shutil.copyfile(chart, IMAGES / f"performance-{chart.name}")
-        shown.append(f"![{chart.stem}](images/performance-{chart.name})\n")
     measured_on = (
         f"Measured {machine['date']} on {machine['cores']} cores ({machine['cpu']}), "
         f"{machine['memory_gb']} GB, Linux {machine['kernel']}, {machine['python']}; the load "
         f"generator ran on the same cores, and the load before the run was "
         f"{machine['load_before']}.\n"
     )
-    parts = [START, measured_on, *shown, tables, END]
-    PAGE.write_text(before + "\n".join(part.rstrip("\n") + "\n" for part in parts) + after)
+    if is_all:
+        images = [_image(chart) for chart in charts if chart.stem in SHOWN]
+        parts = [measured_on, *images, tables]
+    else:
+        pictures = {chart.stem: _image(chart) for chart in charts if chart.stem in SHOWN[1:]}
+        parts = [_with_parts(shown, tables, measured_on, pictures)]
+    text = "\n".join(part.rstrip("\n") + "\n" for part in [START, *parts, END])
+    PAGE.write_text(before + text + after)
+
+
+def _image(chart: Path) -> str:
+    shutil.copyfile(chart, IMAGES / f"performance-{chart.name}")
+    return f"![{chart.stem}](images/performance-{chart.name})\n"
+
+
+def _with_parts(shown: str, tables: str, measured_on: str, pictures: Mapping[str, str]) -> str:
+    """What is shown, with the tables of these benchmarks in it; its budgets stay as they were."""
+    head, known = _parts(shown)
+    budgets = known.pop(BUDGETS, "")
+    for name, table in _parts(tables)[1].items():
+        if name != BUDGETS:
+            known[name] = f"\n{measured_on}\n{pictures.get(name, '')}{table}"
+    known[BUDGETS] = budgets
+    return head + "".join(f"### {name}\n{text.rstrip()}\n\n" for name, text in known.items())
+
+
+def _parts(text: str) -> tuple[str, dict[str, str]]:
+    """What comes before the first heading, and what stands below each."""
+    head, *rest = re.split(r"^### (\w+)\n", text, flags=re.MULTILINE)
+    return head.strip("\n") + "\n\n", dict(zip(rest[::2], rest[1::2], strict=True))

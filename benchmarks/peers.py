@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from confluent_kafka import KafkaException, TopicPartition
@@ -38,7 +39,9 @@ class Peer:
 
     name = ""
 
-    def __init__(self, directory: Path, port: int) -> None:
+    def __init__(self, directory: Path, port: int, more: Mapping[str, str] | None = None) -> None:
+        """`more` are settings that both kinds get alike."""
+        self.more = dict(more or {})
         self.directory = directory
         self.data = directory / "data"
         self.port = port
@@ -72,7 +75,8 @@ class Peer:
 
     def write_properties(self) -> Path:
         properties = self.directory / "server.properties"
-        lines = [f"{key}={value}\n" for key, value in self.settings().items()]
+        settings = self.settings() | self.more
+        lines = [f"{key}={value}\n" for key, value in settings.items()]
         properties.write_text("".join(lines))
         return properties
 

@@ -8,7 +8,7 @@ contender alike. Medians over rounds are what is reported.
 
 import shutil
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -89,11 +89,11 @@ class Session:
     def kinds(self) -> list[type[Peer]]:
         return [kind for kind in (Ottla, Kafka) if kind.name in self.options.peers]
 
-    def new_peer(self, kind: type[Peer]) -> Peer:
+    def new_peer(self, kind: type[Peer], more: Mapping[str, str] | None = None) -> Peer:
         """A broker of the caller's own, not started yet, in an empty directory."""
         self._made += 1
         port = self.options.port + PEER_PORTS_STEP * (2 + (kind is Kafka))
-        return kind(self.directory / f"{kind.name}-{self._made}", port)
+        return kind(self.directory / f"{kind.name}-{self._made}", port, more)
 
     def peers(self) -> list[Peer]:
         """The brokers that all comparisons share, started and warm."""

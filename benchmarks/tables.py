@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from rich.table import Table
 
-from benchmarks.budgets import KAFKA, OURS, Verdict
+from benchmarks.budgets import CONNECTOR, CONNECTOR_TUNED, KAFKA, OURS, Verdict
 from benchmarks.limit_servers import LIMITS
 from benchmarks.results import Case, Results
 
@@ -23,9 +23,24 @@ UNITS = {
     "resident_mb": ("resident MB", 1.0),
     "added_mb": ("added MB", 1.0),
     "threads": ("threads", 1.0),
+    "stable_s": ("s until stable", 1.0),
+    "pause_s": ("longest pause ms", 1e3),
+    "load_s": ("s until served", 1.0),
+    "cpu_s": ("CPU s", 1.0),
+    "requests_per_batch": ("requests/batch", 1.0),
+    "list_offsets_per_batch": ("ListOffsets/batch", 1.0),
 }
-BESIDE = ("p50_us", "p99_us", "cpu_us_per_request", "cpu_s_per_gb", "idle_mb", "threads")
-NAMES = {OURS: "Ottla", KAFKA: "Kafka", **LIMITS}
+BESIDE = (
+    *("p50_us", "p99_us", "cpu_us_per_request", "cpu_s_per_gb", "idle_mb", "threads", "cpu_s"),
+    *("start_s", "resident_mb", "requests_per_batch", "list_offsets_per_batch"),
+)
+NAMES = {
+    OURS: "Ottla",
+    KAFKA: "Kafka",
+    CONNECTOR: "Spark's connector",
+    CONNECTOR_TUNED: "Spark's, tuned",
+    **LIMITS,
+}
 Rows = list[list[str]]
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ottla.metadata.configs.catalogue import BROKER_TABLES, TOPIC_CONFIGS, TOPIC_SYNONYMS
 from ottla.metadata.configs.definition import Definition, Service
+from ottla.metadata.configs.group import GROUP_CONFIGS
 
 PAGE = Path(__file__).parent / "reference" / "settings.md"
 
@@ -63,7 +64,7 @@ UPDATES = {"read-only": "start", "per-broker": "broker", "cluster-wide": "cluste
 
 
 def page() -> str:
-    parts = [INTRODUCTION, _topics()]
+    parts = [INTRODUCTION, _topics(), _groups()]
     for table in sorted(BROKER_TABLES, key=lambda t: not t.__name__.endswith(".own")):
         title = TITLES[table.__name__.rpartition(".")[2]]
         parts.append(f"## {title}\n")
@@ -94,6 +95,23 @@ def _topics() -> str:
             f"| {_allowed(definition)} | {definition.service.value.replace('-', ' ')} "
             f"| {f'`{behind}`' if behind else ''} | {definition.documentation} |"
         )
+    return "\n".join(lines) + "\n"
+
+
+def _groups() -> str:
+    lines = [
+        "## Groups\n",
+        "Set for one group with `ottla configs alter group NAME`, within the broker's bounds "
+        "(`group.*.min.*`, `group.*.max.*`); where a group does not set a config, the broker's "
+        "setting with `group.` before it counts.\n",
+        "| config | type | default | allowed | class | what it is |",
+        "|---|---|---|---|---|---|",
+    ]
+    lines += [
+        f"| `{d.name}` | {d.type.name.lower()} | {_default(d)} | {_allowed(d)} "
+        f"| {d.service.value.replace('-', ' ')} | {d.documentation} |"
+        for d in sorted(GROUP_CONFIGS.values(), key=lambda d: (d.service.name != "SERVED", d.name))
+    ]
     return "\n".join(lines) + "\n"
 
 

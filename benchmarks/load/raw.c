@@ -6,6 +6,9 @@
  *   frame    the same bytes, but any framed reply will do: for servers that only frame
  *   fetch    from offset 0 on, and again from there when the end is reached
  *   tail     one producer (paced by -R), and -c consumers that wait at the end of its partition
+ *   again    the requests of the file -F over and over, a connection each; -E says how many bytes
+ *            before the end of an answer its error code is; -R paces them all together,
+ *            and after -n of them it ends
  *   file     write -n batches, as a broker would store them, to the file -T
  * The report is one line of JSON (measure.h).
  */
@@ -24,7 +27,7 @@
 
 enum { STAGED_BYTES_MAX = 262144, SENT_TIMES = 1 << 22, WAIT_MS = 500 };
 
-typedef enum { PRODUCE, FETCH } kind;
+typedef enum { PRODUCE, FETCH, AGAIN } kind;
 
 typedef struct {
     kind kind;
@@ -44,6 +47,9 @@ static int partitions = 1, keeps_partition, fetch_bytes_max = 1 << 20;
 static double seconds_max = 5, rate;
 static long broker_pid, batches_max;
 static uint64_t bytes_max = UINT64_MAX;
+static const char *requests_path;
+static int error_before_end;
+static buffer requests_file;
 
 static connection *all;
 static int connection_count, poller, timer = -1;
@@ -53,6 +59,7 @@ static double *record_sent_at; /* tail: when the record of each offset left */
 static int64_t first_offset, produced_end;
 
 static int is_tail(void) { return mode[0] == 't'; }
+static int is_again(void) { return mode[0] == 'a'; }
 
 /* ---- requests ---- */
 static void put_header(connection *c, int api_key, int version) {
@@ -110,11 +117,30 @@ static void build_fetch(connection *c) {
     set_u32(b->data, (uint32_t)(b->size - 4));
 }
 
+static void read_requests(void) {
+    uint8_t chunk[65536];
+    FILE *file = fopen(requests_path, "r");
+    if (!file)
+        die(requests_path);
+    for (size_t n; (n = fread(chunk, 1, sizeof chunk, file)) > 0;)
+        put_raw(&requests_file, chunk, n);
+    fclose(file);
+}
+
+/* The next one of the file, and from its start when all were taken. */
+static void build_again(connection *c) {
+    static size_t at;
+    size_t size = 4 + get_u32(requests_file.data + at);
+    put_raw(&c->request, requests_file.data + at, size);
+    c->correlation_at = 8;
+    at = at + size < requests_file.size ? at + size : 0;
+}
+
 static void patch(connection *c) {
     set_u32(c->request.data + c->correlation_at, c->head);
     if (c->kind == FETCH)
         set_u64(c->request.data + c->offset_at, (uint64_t)c->offset);
-    else if (partitions > 1 && !keeps_partition)
+    else if (c->kind == PRODUCE && partitions > 1 && !keeps_partition)
         set_u32(c->request.data + c->partition_at, (uint32_t)(issued % (uint64_t)partitions));
     c->sent_at[c->head++ % (uint32_t)depth] = now_s();
     issued++;
@@ -139,6 +165,10 @@ static int may_send(connection *c) {
         return 1;
     if (now_s() >= ends_at || bytes_out >= bytes_max)
         return 0;
+    if (is_again() && batches_max && issued >= (uint64_t)batches_max)
+        return 0;
+    if (is_again() && rate > 0)
+        return issued < allowed;
     if (rate > 0) {
         int allowance = (int)(allowed - (uint64_t)(produced_end - first_offset));
         return allowance < room ? allowance : room;
@@ -206,6 +236,12 @@ static void on_produced(const uint8_t *p) {
         fail("Produce was answered with error", error);
 }
 
+static void on_answered(const uint8_t *frame_end) {
+    int error = get_i16(frame_end - error_before_end);
+    if (error)
+        fail("a request was answered with error", error);
+}
+
 static void delivered(int64_t from, int64_t to) {
     double t = now_s();
     for (int64_t offset = from; offset < to; offset++)
@@ -244,6 +280,8 @@ static void on_reply(connection *c, const uint8_t *frame, uint32_t size) {
         fail("a reply out of order:", correlation);
     if (c->kind == FETCH)
         on_fetched(c, frame + 8, frame + 4 + size);
+    else if (c->kind == AGAIN)
+        on_answered(frame + 4 + size);
     else if (mode[0] != 'f')
         on_produced(frame + 8);
     double sent_at = c->sent_at[c->tail++ % (uint32_t)depth];
@@ -344,6 +382,8 @@ static void open_connection(connection *c, kind kind, int partition) {
     c->sent_at = calloc((size_t)depth, sizeof *c->sent_at);
     if (kind == FETCH)
         build_fetch(c);
+    else if (kind == AGAIN)
+        build_again(c);
     else
         build_produce(c);
     struct epoll_event e = {.events = EPOLLIN, .data.ptr = c};
@@ -362,13 +402,15 @@ static void open_all(void) {
     poller = epoll_create1(0);
     connection_count = connections + is_tail();
     all = calloc((size_t)connection_count, sizeof *all);
-    kind kind = is_tail() || !strcmp(mode, "fetch") ? FETCH : PRODUCE;
+    kind kind = is_tail() || !strcmp(mode, "fetch") ? FETCH : is_again() ? AGAIN : PRODUCE;
+    if (is_again())
+        read_requests();
     for (int i = 0; i < connections; i++)
         open_connection(all + i, kind, partition_of(i));
-    if (!is_tail())
-        return;
-    record_sent_at = calloc(SENT_TIMES, sizeof *record_sent_at);
-    open_connection(all + connections, PRODUCE, 0);
+    if (is_tail()) {
+        record_sent_at = calloc(SENT_TIMES, sizeof *record_sent_at);
+        open_connection(all + connections, PRODUCE, 0);
+    }
     if (rate > 0) {
         long nanoseconds = (long)(1e9 / rate);
         struct timespec period = {nanoseconds / 1000000000, nanoseconds % 1000000000};
@@ -381,7 +423,8 @@ static void open_all(void) {
 }
 
 static int is_finished(double t) {
-    if (t < ends_at && bytes_out < bytes_max)
+    int is_all = is_again() && batches_max && done >= (uint64_t)batches_max;
+    if (t < ends_at && bytes_out < bytes_max && !is_all)
         return 0;
     for (connection *c = all; c < all + connection_count; c++) {
         if (is_tail() && c->kind == FETCH ? c->offset < produced_end : c->head != c->tail)
@@ -394,7 +437,13 @@ static void on_tick(void) {
     uint64_t ticks;
     if (read(timer, &ticks, sizeof ticks) == sizeof ticks)
         allowed += ticks;
-    pump(all + connections);
+    if (!is_again()) {
+        pump(all + connections);
+        return;
+    }
+    static int next; /* Each in turn, however many are due. */
+    for (int tries = 0; issued < allowed && tries < connections; tries++)
+        pump(all + next++ % connections);
 }
 
 static void run(void) {
@@ -435,7 +484,7 @@ static void write_file(void) {
 }
 
 static void options(int count, char **values) {
-    for (int o; (o = getopt(count, values, "m:p:c:d:s:r:P:K:T:t:b:M:R:i:n:")) != -1;) {
+    for (int o; (o = getopt(count, values, "m:p:c:d:s:r:P:K:T:t:b:M:R:i:n:F:E:")) != -1;) {
         switch (o) {
         case 'm': mode = optarg; break;
         case 'p': port = atoi(optarg); break;
@@ -452,6 +501,8 @@ static void options(int count, char **values) {
         case 'R': rate = atof(optarg); break;
         case 'i': broker_pid = atol(optarg); break;
         case 'n': batches_max = atol(optarg); break;
+        case 'F': requests_path = optarg; break;
+        case 'E': error_before_end = atoi(optarg); break;
         default: exit(1);
         }
     }

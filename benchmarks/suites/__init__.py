@@ -7,7 +7,7 @@ from benchmarks.session import Session
 
 NAMES = (
     *("small", "batches", "fetch", "partitions", "librdkafka", "latency"),
-    *("start", "memory", "idle"),
+    *("groups", "start", "memory", "idle", "spark"),
 )
 
 

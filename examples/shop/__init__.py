@@ -1,0 +1,1 @@
+"""A shop: two applications, a database, two consumer groups and Spark, around one log."""

@@ -1,0 +1,71 @@
+"""Watches the log while all run: how much is in each topic, and how far each group is behind."""
+
+import asyncio
+import threading
+import time
+from dataclasses import dataclass, field
+
+from ottla.client.cluster import Cluster
+from ottla.client.groups import Groups, UnknownGroup
+from ottla.client.lag import find_lags
+from ottla.client.metadata import UnknownTopic
+from ottla.client.offsets import LATEST, find_offsets
+from ottla.client.session import run
+from ottla.model.types import TopicPartition
+
+EVERY_SECONDS = 1.0
+
+
+@dataclass
+class Watch:
+    """A thread that looks once a second."""
+
+    bootstrap: str
+    topics: list[str]
+    groups: list[str]
+    seconds: list[float] = field(default_factory=list)
+    records: dict[str, list[int]] = field(default_factory=dict)  # By topic, at these seconds.
+    lags: dict[str, list[int | None]] = field(default_factory=dict)  # By group.
+
+    def start(self) -> "Watch":
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=run, args=(self._watch, self.bootstrap))
+        self._thread.start()
+        return self
+
+    def stop(self) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    async def _watch(self, cluster: Cluster) -> None:
+        began = time.monotonic()
+        while not self._stop.is_set():
+            self.seconds.append(time.monotonic() - began)
+            for topic in self.topics:
+                self.records.setdefault(topic, []).append(await count(cluster, topic))
+            for group in self.groups:
+                self.lags.setdefault(group, []).append(await lag(cluster, group))
+            await asyncio.sleep(EVERY_SECONDS)
+
+
+async def count(cluster: Cluster, topic: str) -> int:
+    """How many records a topic has got so far."""
+    try:
+        known = await cluster.topic(topic)
+    except UnknownTopic:
+        return 0
+    places = [TopicPartition(topic, partition) for partition in known.partitions]
+    ends = await find_offsets(cluster, dict.fromkeys(places, LATEST))
+    return sum(found.offset for found in ends.values())
+
+
+async def lag(cluster: Cluster, group: str) -> int | None:
+    """How many records a group has not read yet; None before it has begun."""
+    try:
+        committed = await Groups(cluster).offsets(group)
+    except UnknownGroup:
+        return None
+    offsets = {place: item.offset for place, item in committed.items()}
+    lags = await find_lags(cluster, offsets)
+    known = [item.records for item in lags.values() if item.records is not None]
+    return sum(known) if known else None
