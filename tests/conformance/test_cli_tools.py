@@ -403,9 +403,32 @@ def test_the_cluster_is_shown(
     assert seen["controller"] == 1
     assert seen["partitions"] >= 3
     assert seen["features"]["metadata.version"] == 30
-    assert seen["log_dirs"][0]["state"] == "online"
-    assert seen["log_dirs"][0]["partitions"] >= 3
+    assert seen["brokers"][0]["log_dirs"][0]["state"] == "online"
+    assert seen["brokers"][0]["log_dirs"][0]["partitions"] >= 3
     assert seen["cluster_id"].encode() in ottla("cluster").stdout
+
+
+def test_brokers_are_listed_and_one_that_stands_alone_cannot_be_emptied(
+    make: Callable[..., None],
+    ottla: Run,
+    json_of: Callable[..., Any],
+    broker: BrokerProcess,
+    topic: str,
+) -> None:
+    make(topic, 3)
+    (seen,) = json_of("brokers", "list")
+    assert (seen["id"], seen["state"], seen["controller"]) == (1, "running", True)
+    assert (seen["leaders"], seen["replicas_out_of_sync"]) == (seen["replicas"], 0)
+    assert seen["replicas"] >= 3
+    assert f"127.0.0.1:{broker.port}".encode() in ottla("brokers").stdout
+    assert b"no broker 9" in ottla("brokers", "drain", "9", status=1).stderr
+    assert b"is running" in ottla("brokers", "unregister", "1", "--yes", status=1).stderr
+    if broker.flavour.name == "kafka":
+        assert b"no Ottla" in ottla("brokers", "drain", "1", status=1).stderr
+        return
+    told = ottla("brokers", "drain", "1", "--wait", status=1).stderr
+    assert b"they stay until one is added" in told
+    ottla("brokers", "undrain", "1")
 
 
 def test_the_files_of_the_broker_are_shown(

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from ottla import __version__
-from ottla.cli import cdc, configs, dlq, groups, log, pipeline, topics
+from ottla.cli import brokers, cdc, configs, dlq, groups, log, pipeline, topics
 from ottla.cli.cluster import cluster
 from ottla.cli.consume import consume
 from ottla.cli.main import run_light
@@ -74,5 +74,6 @@ app.add_typer(pipeline.app)
 app.add_typer(cdc.app)
 app.add_typer(configs.app)
 app.command()(cluster)
+app.add_typer(brokers.app)
 app.add_typer(log.app)
 app.command()(simulate)

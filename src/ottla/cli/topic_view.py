@@ -2,6 +2,7 @@
 
 from ottla.cli.terminal import plural, say, show_json, show_table
 from ottla.client.admin import Admin, ResourceType
+from ottla.client.brokers import Brokers, Move
 from ottla.client.cluster import Cluster
 from ottla.client.errors import ClientError
 from ottla.client.offsets import EARLIEST, LATEST, FoundOffset, find_offsets
@@ -16,6 +17,7 @@ Found = dict[TopicPartition, FoundOffset]
 async def describe_topics(cluster: Cluster, names: list[str], *, as_json: bool) -> None:
     admin = Admin(cluster)
     answers: list[object] = []
+    moves = await _moves(cluster)
     for number, topic in enumerate(await admin.describe_topics(names)):
         configs = await admin.describe_configs(ResourceType.TOPIC, topic.name or "")
         own = {item.name: item.value for item in configs if item.config_source == TOPIC_SOURCE}
@@ -23,7 +25,7 @@ async def describe_topics(cluster: Cluster, names: list[str], *, as_json: bool) 
             await _offsets(cluster, topic, EARLIEST),
             await _offsets(cluster, topic, LATEST),
         )
-        rows = _rows(topic, starts, ends)
+        rows = _rows(topic, starts, ends, moves)
         if as_json:
             answers.append(_as_json(topic, own, rows))
         else:
@@ -47,10 +49,24 @@ async def _offsets(cluster: Cluster, topic: MetadataResponseTopic, time_ms: int)
         return {}  # A partition may lose its leader meanwhile; the rest is worth showing.
 
 
-def _rows(topic: MetadataResponseTopic, starts: Found, ends: Found) -> list[dict[str, object]]:
+async def _moves(cluster: Cluster) -> dict[TopicPartition, Move]:
+    try:
+        moves = await Brokers(cluster).moves()
+    except ClientError:
+        return {}  # An old broker does not tell.
+    return {TopicPartition(move.topic, move.partition): move for move in moves}
+
+
+def _rows(
+    topic: MetadataResponseTopic,
+    starts: Found,
+    ends: Found,
+    moves: dict[TopicPartition, Move],
+) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
     for item in sorted(topic.partitions, key=lambda item: item.partition_index):
         place = TopicPartition(topic.name or "", item.partition_index)
+        move = moves.get(place)
         rows.append(
             {
                 "partition": item.partition_index,
@@ -59,6 +75,9 @@ def _rows(topic: MetadataResponseTopic, starts: Found, ends: Found) -> list[dict
                 "replicas": item.replica_nodes,
                 "isr": item.isr_nodes,
                 "offline": item.offline_replicas,
+                "under_replicated": len(item.isr_nodes) < len(item.replica_nodes),
+                "adding": move.adding if move else [],
+                "removing": move.removing if move else [],
                 "start_offset": starts.get(place, UNKNOWN).offset,
                 "end_offset": ends.get(place, UNKNOWN).offset,
             }
@@ -71,7 +90,10 @@ def _show(
 ) -> None:
     say(f"Topic {topic.name}, id {uuid_text(topic.topic_id)}, {plural(len(rows), 'partition')}")
     show_table(
-        ["Partition>", "Leader>", "Epoch>", "Replicas", "In sync", "Start offset>", "End offset>"],
+        [
+            *("Partition>", "Leader>", "Epoch>", "Replicas", "In sync"),
+            *("Start offset>", "End offset>", "State"),
+        ],
         [
             [
                 row["partition"],
@@ -81,6 +103,7 @@ def _show(
                 _join(row["isr"]),
                 row["start_offset"],
                 row["end_offset"],
+                _state(row),
             ]
             for row in rows
         ],
@@ -88,6 +111,22 @@ def _show(
     if own:
         say("")
         show_table(["Config set on the topic", "Value"], sorted(own.items()))
+
+
+def _state(row: dict[str, object]) -> str:
+    """What a person should know of a partition; nothing if all is well."""
+    parts = []
+    if row["leader"] == -1:
+        parts.append("offline")
+    elif row["under_replicated"]:
+        parts.append("under-replicated")
+    if row["adding"]:
+        parts.append(f"adding {_join(row['adding'])}")
+    if row["removing"]:
+        parts.append(f"removing {_join(row['removing'])}")
+    if row["offline"]:
+        parts.append(f"not served by {_join(row['offline'])}")
+    return "; ".join(parts)
 
 
 def _as_json(

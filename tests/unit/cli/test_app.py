@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 from ottla.cli.app import app
 from ottla.cli.main import LIGHT_COMMANDS
 
-TOOLS = ("topics", "configs", "produce", "consume", "cluster", "log", "simulate")
+TOOLS = ("topics", "configs", "produce", "consume", "cluster", "brokers", "log", "simulate")
 
 
 def test_help_lists_every_command() -> None:
