@@ -17,6 +17,9 @@ async def handle(request: wire.Request, context: Context, broker: Broker) -> wir
         if context.version < DISABLED_SINCE:
             raise Refusal(ErrorCode.INVALID_REQUEST, "Topic deletion is disabled.")
         raise Refusal(ErrorCode.TOPIC_DELETION_DISABLED)
+    # Another node may decide it, and is asked in the newest version, which has no bare names.
+    request.topics += [wire.DeleteTopicState(name) for name in request.topic_names]
+    request.topic_names = []
     response = await broker.quorum.submit(request)
     assert isinstance(response, wire.Response), "the controller answers in kind"
     return response

@@ -2,8 +2,11 @@
 
 import pytest
 
+from ottla.client.connection import Connection
+from ottla.env.network import Address
 from ottla.model.errors import ErrorCode
 from ottla.protocol.messages import delete_topics as wire
+from tests.unit.broker.quorum_cluster import Node, cluster_of
 from tests.unit.broker.requests import write
 from tests.unit.broker.serving import serving
 
@@ -38,6 +41,28 @@ def test_a_topic_is_gone_by_its_id() -> None:
         answer = world.client().ask(wire.Request(states, timeout_ms=1000))
         codes = {result.name: result.error_code for result in answer.responses}
         assert codes == {"t": 0, None: ErrorCode.UNKNOWN_TOPIC_ID}
+
+
+@pytest.mark.parametrize("version", range(1, 7))
+def test_any_node_deletes_a_topic_in_every_version(version: int) -> None:
+    with cluster_of(3) as cluster:
+        cluster.start()
+        assert cluster.leader.create("t") == 0
+        answer = cluster.run(ask_in(cluster.followers[0], naming("t", version=version), version))
+        codes = {result.name: result.error_code for result in answer.responses}
+        assert codes == {"t": 0}
+        assert cluster.leader.broker.image.topics_by_name == {}
+
+
+async def ask_in(node: Node, request: wire.Request, version: int) -> wire.Response:
+    """As a client does that knows no newer version."""
+    address = Address(node.host, 9092)
+    network = node.broker.env.network
+    connection = await Connection.open(network, address, client_id="old", timeout_ms=1000)
+    try:
+        return await connection.ask(request, wire.Response, timeout_ms=1000, version_max=version)
+    finally:
+        connection.close()
 
 
 def test_a_topic_stays_gone_after_a_power_cut() -> None:
