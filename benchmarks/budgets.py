@@ -98,6 +98,27 @@ def _groups() -> Iterator[Budget]:
     yield Budget("1,000,000 commits: start of Kafka's", "loading", "load_s", KAFKA, at_most=1.0)
 
 
+KILLS = {
+    "kill-leader": "kill -9 of a leader",
+    "kill-controller": "kill -9 of a leader and controller",
+    "kill-coordinator": "kill -9 of a leader and coordinator",
+}
+
+
+def _cluster() -> Iterator[Budget]:
+    """Three nodes, three replicas, acks=all."""
+    for case, what, metric in (
+        ("cluster-produce-100", "100 B", RECORDS),
+        ("cluster-produce-1024", "1 KiB", BYTES),
+    ):
+        yield Budget(f"cluster, {what}: speed of Kafka's", case, metric, KAFKA, at_least=1.5)
+    what = "cluster, round trip: p50 of Kafka's"
+    yield Budget(what, "cluster-round-trip", "p50_us", KAFKA, at_most=0.5)
+    for case, what in KILLS.items():
+        yield Budget(f"{what}: gap of Kafka's", case, "gap_s", KAFKA, at_most=0.1)
+        yield Budget(f"{what}: gap, s", case, "gap_s", at_most=1.0)
+
+
 BUDGETS: tuple[Budget, ...] = (
     Budget("100 B, 32 x 5: of bare framing", "small-c32-d5", REQUESTS, "loop_framing", "", 0.35),
     Budget("100 B, 1 x 1: of bare framing", "small-c1-d1", REQUESTS, "loop_framing", "", 0.35),
@@ -109,6 +130,7 @@ BUDGETS: tuple[Budget, ...] = (
     *_against_kafka(),
     *_against_connector(),
     *_groups(),
+    *_cluster(),
     Budget("start to first reply, s", "start", "start_s", at_most=0.3),
     Budget("idle memory, MB", "start", "idle_mb", at_most=60),
     Budget(

@@ -14,7 +14,7 @@ DPI = 80
 COLUMNS_MAX = 7
 LESS_IS_BETTER = {
     *("p50_us", "p99_us", "start_s", "resident_mb", "added_mb", "cpu_s_per_gb"),
-    *("cpu_us_per_request", "stable_s", "pause_s", "load_s"),
+    *("cpu_us_per_request", "stable_s", "pause_s", "load_s", "gap_s"),
 }
 
 

@@ -57,12 +57,12 @@ class ServerProcess:
             time.sleep(poll_seconds)
         return time.perf_counter() - started_at
 
-    def stop(self) -> None:
+    def stop(self, by: signal.Signals = signal.SIGTERM) -> None:
         if self._process is None:
             return
         process, self._process = self._process, None
         if process.poll() is None:
-            process.send_signal(signal.SIGTERM)
+            process.send_signal(by)
         try:
             process.wait(STOP_SECONDS_MAX)
         except subprocess.TimeoutExpired:
@@ -104,12 +104,17 @@ def accepts(port: int) -> bool:
 
 def answers_metadata(port: int) -> bool:
     """Whether a broker at `port` knows of a broker: before that, clients get nowhere."""
+    return brokers_seen(port) > 0
+
+
+def brokers_seen(port: int) -> int:
+    """How many brokers the one at `port` knows of; 0 if it does not answer."""
     request = struct.pack(">hhihi", 3, 1, 1, -1, 0)
     try:
         with socket.create_connection(("127.0.0.1", port), 1) as connection:
             connection.settimeout(5)
             connection.sendall(struct.pack(">i", len(request)) + request)
             answer = connection.recv(12, socket.MSG_WAITALL)
-            return len(answer) == 12 and struct.unpack_from(">i", answer, 8)[0] > 0
+            return int(struct.unpack_from(">i", answer, 8)[0]) if len(answer) == 12 else 0
     except OSError:
-        return False
+        return 0

@@ -15,6 +15,7 @@ from typing import Protocol
 
 from rich.console import Console
 
+from benchmarks.clusters import Cluster
 from benchmarks.limit_servers import LIMITS, Limit
 from benchmarks.peers import Kafka, Ottla, Peer
 from benchmarks.programs import run_program
@@ -94,6 +95,12 @@ class Session:
         self._made += 1
         port = self.options.port + PEER_PORTS_STEP * (2 + (kind is Kafka))
         return kind(self.directory / f"{kind.name}-{self._made}", port, more)
+
+    def new_cluster(self, kind: type[Peer]) -> Cluster:
+        """A cluster of the caller's own, not started yet, in an empty directory."""
+        self._made += 1
+        port = self.options.port + PEER_PORTS_STEP * (2 + (kind is Kafka))
+        return Cluster(kind, self.directory / f"{kind.name}-{self._made}", port)
 
     def peers(self) -> list[Peer]:
         """The brokers that all comparisons share, started and warm."""

@@ -26,12 +26,15 @@ UNITS = {
     "stable_s": ("s until stable", 1.0),
     "pause_s": ("longest pause ms", 1e3),
     "load_s": ("s until served", 1.0),
+    "gap_s": ("longest gap ms", 1e3),
+    "consumer_gap_s": ("consumer's gap ms", 1e3),
     "cpu_s": ("CPU s", 1.0),
     "requests_per_batch": ("requests/batch", 1.0),
     "list_offsets_per_batch": ("ListOffsets/batch", 1.0),
 }
 BESIDE = (
     *("p50_us", "p99_us", "cpu_us_per_request", "cpu_s_per_gb", "idle_mb", "threads", "cpu_s"),
+    "consumer_gap_s",
     *("start_s", "resident_mb", "requests_per_batch", "list_offsets_per_batch"),
 )
 NAMES = {

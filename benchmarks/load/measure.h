@@ -26,24 +26,26 @@ static double own_cpu_s(void) {
            (double)(r.ru_utime.tv_usec + r.ru_stime.tv_usec) * 1e-6;
 }
 
-/* User and system time of another process, all of its threads included. */
-static double process_cpu_s(long pid) {
-    char path[64], line[1024];
-    if (!pid)
-        return 0;
-    snprintf(path, sizeof path, "/proc/%ld/stat", pid);
-    FILE *file = fopen(path, "r");
-    if (!file)
-        return 0;
-    size_t n = fread(line, 1, sizeof line - 1, file);
-    line[n] = 0;
-    fclose(file);
-    char *after_name = strrchr(line, ')');
-    unsigned long user, system;
-    const char *fields = "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu";
-    if (!after_name || sscanf(after_name + 2, fields, &user, &system) != 2)
-        return 0;
-    return (double)(user + system) / (double)sysconf(_SC_CLK_TCK);
+/* User and system time of other processes ("12,345"), all of their threads included. */
+static double processes_cpu_s(const char *pids) {
+    double ticks = 0;
+    while (pids && *pids) {
+        char path[64], line[1024], *next;
+        snprintf(path, sizeof path, "/proc/%ld/stat", strtol(pids, &next, 10));
+        pids = *next == ',' ? next + 1 : NULL;
+        FILE *file = fopen(path, "r");
+        if (!file)
+            continue;
+        size_t n = fread(line, 1, sizeof line - 1, file);
+        line[n] = 0;
+        fclose(file);
+        char *after_name = strrchr(line, ')');
+        unsigned long user, system;
+        const char *fields = "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu";
+        if (after_name && sscanf(after_name + 2, fields, &user, &system) == 2)
+            ticks += (double)(user + system);
+    }
+    return ticks / (double)sysconf(_SC_CLK_TCK);
 }
 
 static void note_latency(double seconds) {

@@ -45,7 +45,8 @@ static const char *mode = "produce", *topic = "bench";
 static int port = 9092, connections = 1, depth = 1, value_bytes = 100, records_per_batch = 1;
 static int partitions = 1, keeps_partition, fetch_bytes_max = 1 << 20;
 static double seconds_max = 5, rate;
-static long broker_pid, batches_max;
+static long batches_max;
+static const char *broker_pids = "";
 static uint64_t bytes_max = UINT64_MAX;
 static const char *requests_path;
 static int error_before_end;
@@ -499,7 +500,7 @@ static void options(int count, char **values) {
         case 'b': bytes_max = strtoull(optarg, NULL, 10); break;
         case 'M': fetch_bytes_max = atoi(optarg); break;
         case 'R': rate = atof(optarg); break;
-        case 'i': broker_pid = atol(optarg); break;
+        case 'i': broker_pids = optarg; break;
         case 'n': batches_max = atol(optarg); break;
         case 'F': requests_path = optarg; break;
         case 'E': error_before_end = atoi(optarg); break;
@@ -517,12 +518,12 @@ int main(int count, char **values) {
     }
     latencies_us = malloc(LATENCIES_MAX * sizeof *latencies_us);
     open_all();
-    double own = own_cpu_s(), broker = process_cpu_s(broker_pid), start = now_s();
+    double own = own_cpu_s(), broker = processes_cpu_s(broker_pids), start = now_s();
     ends_at = start + seconds_max;
     run();
     double seconds = now_s() - start;
     own = own_cpu_s() - own;
-    broker = process_cpu_s(broker_pid) - broker;
+    broker = processes_cpu_s(broker_pids) - broker;
     int reads = all[0].kind == FETCH;
     double moved = reads ? (double)bytes_in : (double)bytes_out;
     double count_of_records = reads ? (double)records : (double)done * records_per_batch;

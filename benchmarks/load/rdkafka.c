@@ -4,6 +4,9 @@
  *   rdkafka consume     read -n messages of all partitions from the beginning
  *   rdkafka roundtrip   one message at a time: produce it and wait for its delivery report
  *   rdkafka endtoend    a producer paced at -R messages a second, and a consumer at the tail
+ *   rdkafka gap         an idempotent producer at full speed until its input ends; tells every tenth
+ *                       of a second how much is acknowledged, and at last the longest time without
+ *                       an acknowledgement since the last line of its input
  * The report is one line of JSON (measure.h).
  */
 #define _GNU_SOURCE
@@ -15,9 +18,10 @@
 
 enum { WARM_UP = 200, BATCH = 10000, SAMPLED = 16 };
 
-static const char *bootstrap = "127.0.0.1:9092", *topic = "bench";
+static const char *bootstrap = "127.0.0.1:9092", *topic = "bench", *acks = "1",
+                  *broker_pids = "";
 static size_t value_bytes = 100;
-static long count_max, broker_pid, acknowledged, failed;
+static long count_max, acknowledged, failed;
 static int partitions = 1;
 static double seconds_max = 5, rate = 1000;
 
@@ -60,7 +64,7 @@ static client *make(int type, int is_prompt) {
         set(c, "queue.buffering.max.messages", "2000000");
         set(c, "queue.buffering.max.kbytes", "1048576");
         set(c, "linger.ms", is_prompt ? "0" : "5");
-        set(c, "acks", "1");
+        set(c, "acks", acks);
         rd_kafka_conf_set_dr_msg_cb(c, on_delivery);
     } else {
         set(c, "group.id", "benchmark"); /* Never joined: partitions are assigned. */
@@ -110,7 +114,7 @@ static void warm_up(client *c, client_topic *t, char *value, int count) {
 static void report(double started, double own, double broker, long records) {
     double seconds = now_s() - started, bytes = (double)records * (double)value_bytes;
     print_report(seconds, (double)records, (double)records, bytes, own_cpu_s() - own,
-                 process_cpu_s(broker_pid) - broker);
+                 processes_cpu_s(broker_pids) - broker);
 }
 
 static void produce(int is_one_at_a_time) {
@@ -118,7 +122,7 @@ static void produce(int is_one_at_a_time) {
     client_topic *t = rd_kafka_topic_new(c, topic, NULL);
     char *value = value_of(value_bytes);
     warm_up(c, t, value, is_one_at_a_time ? WARM_UP : partitions);
-    double own = own_cpu_s(), broker = process_cpu_s(broker_pid), started = now_s();
+    double own = own_cpu_s(), broker = processes_cpu_s(broker_pids), started = now_s();
     long sent = 0;
     while ((!count_max || sent < count_max) && now_s() - started < seconds_max) {
         send_one(c, t, sent, value, is_one_at_a_time || sent % SAMPLED == 0);
@@ -150,7 +154,7 @@ static void consume(void) {
     message **batch = malloc(BATCH * sizeof *batch);
     int64_t *next = calloc((size_t)partitions, sizeof *next);
     long n = 0;
-    double own = own_cpu_s(), broker = process_cpu_s(broker_pid), started = now_s();
+    double own = own_cpu_s(), broker = processes_cpu_s(broker_pids), started = now_s();
     double gives_up_at = started + 60;
     assign(c, FROM_BEGINNING);
     while (n < count_max && now_s() < gives_up_at) {
@@ -212,7 +216,7 @@ static void end_to_end(void) {
     memset(value, 0, sizeof(double));
     warm_up(c, t, value, WARM_UP);
     long sent = 0;
-    double own = own_cpu_s(), broker = process_cpu_s(broker_pid), started = now_s();
+    double own = own_cpu_s(), broker = processes_cpu_s(broker_pids), started = now_s();
     while (now_s() - started < seconds_max) {
         double early = started + (double)sent / rate - now_s();
         if (early > 3e-4)
@@ -234,9 +238,62 @@ static void end_to_end(void) {
     report(started, own, broker, received);
 }
 
+static volatile double last_at, longest;
+
+static void note_gap(client *c, const message *m, void *opaque) {
+    on_delivery(c, m, opaque);
+    double now = now_s();
+    if (now - last_at > longest)
+        longest = now - last_at;
+    last_at = now;
+}
+
+static void *read_input(void *unused) {
+    (void)unused;
+    for (int c; (c = getchar()) != EOF;)
+        longest = 0;
+    is_over = 1;
+    return NULL;
+}
+
+static void gap(void) {
+    char error[512];
+    conf *settings = rd_kafka_conf_new();
+    set(settings, "bootstrap.servers", bootstrap);
+    set(settings, "enable.idempotence", "true");
+    rd_kafka_conf_set_error_cb(settings, on_error);
+    rd_kafka_conf_set_dr_msg_cb(settings, note_gap);
+    client *c = rd_kafka_new(PRODUCER, settings, error, sizeof error);
+    if (!c)
+        fail("client", error);
+    client_topic *t = rd_kafka_topic_new(c, topic, NULL);
+    char *value = value_of(value_bytes);
+    pthread_t reader;
+    pthread_create(&reader, NULL, read_input, NULL);
+    double told_at = last_at = now_s();
+    for (long sent = 0; !is_over;) {
+        if (!rd_kafka_produce(t, (int)(sent % partitions), COPY, value, value_bytes, NULL, 0, NULL))
+            sent++;
+        else if (rd_kafka_last_error() != QUEUE_FULL)
+            fail("produce", rd_kafka_err2str(rd_kafka_last_error()));
+        else
+            rd_kafka_poll(c, 5);
+        if (sent % 1024 == 0)
+            rd_kafka_poll(c, 0);
+        if (now_s() - told_at >= 0.1) {
+            told_at = now_s();
+            printf("%ld\n", acknowledged);
+            fflush(stdout);
+        }
+    }
+    double found = longest;
+    rd_kafka_flush(c, 60000);
+    printf("{\"gap_s\": %.4f, \"records\": %ld}\n", found, acknowledged);
+}
+
 static void options(int count, char **values) {
     optind = 2;
-    for (int o; (o = getopt(count, values, "b:T:P:s:n:t:R:i:")) != -1;) {
+    for (int o; (o = getopt(count, values, "b:T:P:s:n:t:R:a:i:")) != -1;) {
         switch (o) {
         case 'b': bootstrap = optarg; break;
         case 'T': topic = optarg; break;
@@ -245,7 +302,8 @@ static void options(int count, char **values) {
         case 'n': count_max = atol(optarg); break;
         case 't': seconds_max = atof(optarg); break;
         case 'R': rate = atof(optarg); break;
-        case 'i': broker_pid = atol(optarg); break;
+        case 'a': acks = optarg; break;
+        case 'i': broker_pids = optarg; break;
         default: exit(1);
         }
     }
@@ -263,8 +321,10 @@ int main(int count, char **values) {
         consume();
     else if (!strcmp(what, "endtoend"))
         end_to_end();
+    else if (!strcmp(what, "gap"))
+        gap();
     else
-        fail("usage", "rdkafka produce|consume|roundtrip|endtoend [options]");
+        fail("usage", "rdkafka produce|consume|roundtrip|endtoend|gap [options]");
     fflush(stdout);
     _exit(0); /* Nothing is owed: a client's orderly end takes seconds and is not measured. */
 }

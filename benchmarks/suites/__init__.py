@@ -7,7 +7,7 @@ from benchmarks.session import Session
 
 NAMES = (
     *("small", "batches", "fetch", "partitions", "librdkafka", "latency"),
-    *("groups", "start", "memory", "idle", "spark"),
+    *("groups", "start", "memory", "idle", "cluster", "failover", "spark"),
 )
 
 
