@@ -129,14 +129,13 @@ class Partition:
         self._staged.append((appending, log.staged_end))
         return base_offset, append_time
 
-    def append_run(self, batches: Sequence[PlacedBatch], appending: Appending) -> int:
-        """Stage plain batches that have their offsets already; returns how many bytes they are."""
+    def append_run(self, batches: Sequence[PlacedBatch], size: int, appending: Appending) -> None:
+        """Stage plain batches that have their offsets already and are `size` bytes together."""
         log = self.log
-        size = log.stage_placed(batches)
+        log.stage_placed(batches, size)
         if not self._staged:
             self._registry.staged.append(self)
         self._staged.append((appending, log.staged_end))
-        return size
 
     def flush(self, now: WallTime) -> None:
         staged, self._staged = self._staged, []

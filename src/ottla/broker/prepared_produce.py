@@ -97,12 +97,13 @@ class PreparedProduces:
         if limit - position > connection.frame_bytes_max + 4:
             return position  # One of them may be longer than is allowed: each is looked at alone.
         now = self._now or self._look_at_clock()
-        placed, answers, end = place_run(prepared, frame, position, limit, now)
+        placed, answers, end, size = place_run(prepared, frame, position, limit, now)
         if placed:
             run = _run_of(prepared, connection, answers)
             metrics = self._metrics
             metrics.requests[0] += len(placed)
-            metrics.bytes_in += prepared.partition.append_run(placed, run)
+            metrics.bytes_in += size
+            prepared.partition.append_run(placed, size, run)
             self._expect(run)
         return end
 

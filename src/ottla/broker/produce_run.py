@@ -7,8 +7,9 @@ Whatever is not plain (a producer id, a rule of the topic, anything wrong) ends 
 decides nothing but that a batch is good.
 """
 
+from collections.abc import Callable
 from struct import Struct
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ottla.broker.connection import Connection, Reply
 from ottla.broker.partition import Partition
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from ottla.broker.server import Broker
 
 RUN_REQUESTS_MAX: Final = 64
+SHAPES_MAX: Final = 64
 FLEXIBLE_SINCE: Final = 9
 LOG_START_SINCE: Final = 5
 MESSAGES_SINCE: Final = 8
@@ -51,6 +53,12 @@ _NO_TAGS: Final = bytes(3)  # Of partition, topic and request.
 _NO_THROTTLE: Final = bytes(4)
 _NO_APPEND_TIME: Final = b"\xff" * 8
 
+# Of requests of one size: that size, how to read one, the bytes of that up to the batch's header's
+# end, the bytes from behind the correlation id to the records, and the records' size.
+Shape = tuple[int, Callable[[bytearray, int], tuple[Any, ...]], int, bytes, int]
+# The batches of a run, their answers, where the run ends, and how many bytes the batches are.
+Placed = tuple[list[PlacedBatch], list[bytes], int, int]
+
 
 class Prepared:
     """What all requests that begin with the same bytes have in common."""
@@ -60,6 +68,9 @@ class Prepared:
         "_answer_start",
         "_has_log_start",
         "_layouts",
+        "_plain_end",
+        "_plain_end_for",
+        "_shapes",
         "acks",
         "answer",
         "answer_size",
@@ -69,6 +80,7 @@ class Prepared:
         "is_slow",
         "partition",
         "prefix",
+        "shape",
         "tags",
         "timeout_ms",
         "version",
@@ -95,7 +107,9 @@ class Prepared:
         one = b"\x02" if is_flexible else _INT32.pack(1)
         header_tags = b"\x00" if is_flexible else b""
         self.tags = _NO_TAGS if is_flexible else b""
-        self._layouts: dict[int, Struct] = {}
+        self._layouts: dict[int, Struct] = {}  # By the bytes that the records' size takes.
+        self._shapes: dict[int, Shape] = {}  # By the size of the frame.
+        self.shape: Shape | None = None  # Of the last request: the next one is most likely alike.
         self._answer_start = header_tags + one + topic + one + _INT32.pack(index)
         if is_flexible:
             # No record errors, no message, no tags of partition and topic; throttle; no tags.
@@ -106,33 +120,48 @@ class Prepared:
             self._answer_end = _NO_THROTTLE
         self._has_log_start = version >= LOG_START_SINCE
         self.answer_start = self.start_of_answer(ErrorCode.NONE)
-        end_bytes = len(self.end_of_answer(_NO_APPEND_TIME, 0))
+        self._plain_end_for: Offset = 0
+        self._plain_end = self.end_of_answer(_NO_APPEND_TIME, 0)
+        end_bytes = len(self._plain_end)
         # The whole answer in one call: size, correlation id, start, base offset, end.
         layout = Struct(f">ii{len(self.answer_start)}sq{end_bytes}s")
         self.answer = layout.pack
         self.answer_size = layout.size - 4
 
-    def layout_at(self, buffer: bytearray, position: int, limit: int) -> Struct:
-        """How requests lie whose records' size takes as many bytes as it does here."""
-        count = 4
-        if self.is_flexible:
-            count, place = 1, position + _PREFIX_AT + len(self.prefix)
-            while count < UVARINT_BYTES_MAX and place < limit and buffer[place] > 127:
-                count += 1
-                place += 1
-        layout = self._layouts.get(count)
-        if layout is None:
-            layout = Struct(f"{_FRAME}{len(self.prefix) + count}s{_CHECKED}")
-            self._layouts[count] = layout
-        return layout
+    def shape_of(self, frame_size: int) -> "Shape | None":
+        """How a request of this size lies; None if none of this kind has this size."""
+        shape = self._shapes.get(frame_size)
+        if shape is None:
+            left = frame_size + 4 - _PREFIX_AT - len(self.prefix) - len(self.tags)
+            count = self._size_bytes(left)
+            size = left - count
+            if size < HEADER_BYTES:
+                return None
+            if self.is_flexible:
+                encoded = bytearray(self.prefix)
+                append_uvarint(encoded, size + 1)
+                beginning = bytes(encoded)
+            else:
+                beginning = self.prefix + size.to_bytes(4, "big")
+            layout = self._layouts.get(count)
+            if layout is None:
+                layout = Struct(f"{_FRAME}{len(beginning)}s{_CHECKED}")
+                self._layouts[count] = layout
+            if len(self._shapes) >= SHAPES_MAX:
+                self._shapes.clear()
+            shape = (frame_size, layout.unpack_from, layout.size, beginning, size)
+            self._shapes[frame_size] = shape
+        self.shape = shape
+        return shape
 
-    def beginning(self, size: int) -> bytes:
-        """From behind the correlation id to the records, if they are of this size."""
+    def _size_bytes(self, left: int) -> int:
+        """How many of the `left` bytes say how many bytes of records the others are."""
         if not self.is_flexible:
-            return self.prefix + (size & 0xFFFF_FFFF).to_bytes(4, "big")
-        encoded = bytearray(self.prefix)
-        append_uvarint(encoded, max(size, 0) + 1)
-        return bytes(encoded)
+            return 4
+        for count in range(1, UVARINT_BYTES_MAX):
+            if (left - count + 1).bit_length() <= 7 * count:
+                return count
+        return UVARINT_BYTES_MAX
 
     def start_of_answer(self, code: ErrorCode) -> bytes:
         """What comes before the base offset."""
@@ -143,6 +172,13 @@ class Prepared:
         if self._has_log_start:
             return append_time + _INT64.pack(log_start_offset) + self._answer_end
         return append_time + self._answer_end
+
+    def plain_end(self, log_start_offset: Offset) -> bytes:
+        """The same where no time was stamped; remembered, since the log's start seldom moves."""
+        if self._plain_end_for != log_start_offset:
+            self._plain_end = self.end_of_answer(_NO_APPEND_TIME, log_start_offset)
+            self._plain_end_for = log_start_offset
+        return self._plain_end
 
     def one_answer(self, correlation_id: int, base_offset: Offset, append_time: int) -> bytes:
         end = self.end_of_answer(_INT64.pack(append_time), self.partition.log.log_start_offset)
@@ -213,57 +249,61 @@ class TimedRun(Run):
 
 def place_run(
     prepared: Prepared, frame: memoryview, position: int, limit: int, now: WallTime
-) -> tuple[list[PlacedBatch], list[bytes], int]:
+) -> Placed:
     """Read the plain requests from `position` on: their batches with their offsets, their answers.
 
-    `position` is where the first one's size lies; the third value is where the run ends.
+    `position` is where the first one's size lies.
     """
     partition = prepared.partition
     policy, log, buffer = partition.policy, partition.log, frame.obj
     if (
-        not policy.is_plain
-        or log.epochs.latest != partition.leader_epoch  # The first batch begins it in the log.
-        or type(buffer) is not bytearray
+        policy.is_plain
+        and log.epochs.latest == partition.leader_epoch  # The first batch begins it in the log.
+        and type(buffer) is bytearray
+        and limit - position >= _PREFIX_AT
     ):
-        return [], [], position
-    bytes_max = min(policy.message_bytes_max, log.config.segment_bytes)
-    timestamp_max = now + policy.timestamp_after_ms_max
-    return _place(prepared, frame, buffer, position, limit, bytes_max, timestamp_max)
+        shape = prepared.shape or prepared.shape_of(_INT32.unpack_from(buffer, position)[0])
+        if shape is not None:
+            bytes_max = min(policy.message_bytes_max, log.config.segment_bytes)
+            timestamp_max = now + policy.timestamp_after_ms_max
+            return _place(prepared, shape, frame, buffer, position, limit, bytes_max, timestamp_max)
+    return [], [], position, 0
 
 
 def _place(
     prepared: Prepared,
+    shape: Shape,
     frame: memoryview,
     buffer: bytearray,  # What the frame is a view of: comparing it makes no new objects.
     position: int,
     limit: int,
     bytes_max: int,
     timestamp_max: int,
-) -> tuple[list[PlacedBatch], list[bytes], int]:
+) -> Placed:
     placed: list[PlacedBatch] = []
     answers: list[bytes] = []
-    version, codec_max = prepared.version, prepared.codec_max
+    total_bytes = 0
+    known_size, read, header_bytes, beginning, size = shape
+    version, codec_max, tags = prepared.version, prepared.codec_max, prepared.tags
     leader_epoch, log = prepared.partition.leader_epoch, prepared.partition.log
     answer, answer_size, answer_start = prepared.answer, prepared.answer_size, prepared.answer_start
-    answer_end = prepared.end_of_answer(_NO_APPEND_TIME, log.log_start_offset)
-    layout = prepared.layout_at(buffer, position, limit)
-    read, batch_at = layout.unpack_from, layout.size - HEADER_BYTES
-    tags, tags_bytes = prepared.tags, len(prepared.tags)
-    beginning, known_length, offset = b"", -1, log.staged_end
-    start_max = limit - layout.size  # Where a whole request can still begin.
-    while position <= start_max and len(answers) < RUN_REQUESTS_MAX:
+    answer_end, offset = prepared.plain_end(log.log_start_offset), log.staged_end
+    while position + header_bytes <= limit and len(answers) < RUN_REQUESTS_MAX:
         (frame_size, head, correlation_id, begins, base, length, magic, crc,
          attributes, delta, max_timestamp, producer_id, count) = read(buffer, position)  # fmt: skip
-        if length != known_length:
-            beginning, known_length = prepared.beginning(length + LOG_OVERHEAD_BYTES), length
-        start = position + batch_at
-        batch_end = start + length + LOG_OVERHEAD_BYTES
-        end = position + 4 + frame_size
+        if frame_size != known_size:
+            other = prepared.shape_of(frame_size)
+            if other is None:
+                break
+            known_size, read, header_bytes, beginning, size = other
+            continue
+        start = position + header_bytes - HEADER_BYTES
+        batch_end = start + size
         if not (
             begins == beginning
             and head == version  # Produce is API 0, so that its version is all of the head.
-            and batch_end + tags_bytes == end <= limit
-            and HEADER_BYTES <= batch_end - start <= bytes_max
+            and length + LOG_OVERHEAD_BYTES == size <= bytes_max
+            and position + 4 + frame_size <= limit
             and magic == MAGIC
             and base == 0
             and 0 < count == delta + 1
@@ -276,8 +316,9 @@ def _place(
             break
         data = frame[start:batch_end]  # Which stays where it is until the turn's flush.
         ASSIGNED.pack_into(data, 0, offset, length, leader_epoch)
-        size, last_offset = batch_end - start, offset + delta
+        last_offset = offset + delta
         placed.append((data, size, offset, last_offset, max_timestamp, leader_epoch, -1))
         answers.append(answer(answer_size, correlation_id, answer_start, offset, answer_end))
-        offset, position = last_offset + 1, end
-    return placed, answers, position
+        total_bytes += size
+        offset, position = last_offset + 1, position + 4 + frame_size
+    return placed, answers, position, total_bytes

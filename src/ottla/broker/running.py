@@ -6,6 +6,7 @@ the start is told in one sentence, by `StartRefused`.
 
 import asyncio
 import errno
+import gc
 import logging
 import signal
 import socket
@@ -34,6 +35,9 @@ logger = logging.getLogger(__name__)
 # Makes the directories ready; returns what it did, a line each.
 Prepare = Callable[[Disk, Settings, WallTime, Callable[[int], bytes]], list[str]]
 
+# Requests leave no cycles behind, so what looks for them may come seldom.
+GC_THRESHOLDS = (10_000, 20, 20)
+
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -56,6 +60,7 @@ def real_environment(loop: DispatchLoop) -> Environment:
 def run(settings: Settings, prepare: Prepare, announce: Callable[[Broker], None]) -> None:
     """Start a broker, `announce` it once it serves, and run it until a signal stops it."""
     raise_descriptor_limit()
+    gc.disable()  # Until it serves: what a start makes is there to stay.
     loop = DispatchLoop()
     asyncio.set_event_loop(loop)
     env = real_environment(loop)
@@ -85,6 +90,9 @@ async def _serve(
         raise StartRefused(explained(error, settings)) from error
     add_gauges(broker)
     problem = None
+    gc.freeze()
+    gc.set_threshold(*GC_THRESHOLDS)
+    gc.enable()
     announce(broker)
     await asyncio.wait((stopped, broker.failed), return_when=asyncio.FIRST_COMPLETED)
     if broker.failed.done():

@@ -5,6 +5,7 @@ commands that start one are parsed by argparse, and the rest of the command line
 for the rest of the commands.
 """
 
+import gc
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -21,6 +22,7 @@ def main() -> None:
         sys.exit("ottla: does not run under python -O or PYTHONOPTIMIZE: its checks would be off.")
     arguments = sys.argv[1:]
     if arguments and arguments[0] in LIGHT_COMMANDS:
+        gc.disable()  # Imports leave nothing to collect; who serves for long enables it again.
         sys.exit(run_light(arguments[0], arguments[1:]))
     if arguments in (["--version"], ["-V"]):
         print(f"ottla {__version__}")

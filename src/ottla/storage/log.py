@@ -128,14 +128,12 @@ class Log:
         self.staged_end = offset + batch.last_offset_delta + 1
         return offset
 
-    def stage_placed(self, batches: Sequence[PlacedBatch]) -> int:
-        """The same for batches without a producer id that have offsets and epoch; their size."""
+    def stage_placed(self, batches: Sequence[PlacedBatch], size: int) -> None:
+        """The same for batches without a producer id that have offsets and epoch."""
         assert batches[0][2] == self.staged_end, "offsets have neither gaps nor overlaps"
-        size = sum([batch[1] for batch in batches])
         self._staged += batches
         self._staged_bytes += size
         self.staged_end = batches[-1][3] + 1
-        return size
 
     def flush(self, now: WallTime) -> None:
         """Write everything staged with one call, and publish it; an OSError takes it all back."""

@@ -29,7 +29,7 @@ def prepared_for(world: World, version: int) -> Prepared:
 def placed_from(prepared: Prepared, world: World, data: bytes) -> tuple[int, list[bytes], int]:
     buffer = bytearray(data)
     view = memoryview(buffer)
-    placed, answers, end = place_run(prepared, view, 0, len(data), WallTime(world.now))
+    placed, answers, end, _ = place_run(prepared, view, 0, len(data), WallTime(world.now))
     assert bytes(buffer[end:]) == data[end:]  # What it leaves is for others to read.
     return len(placed), answers, end
 
@@ -121,11 +121,12 @@ def test_what_is_placed_is_what_the_client_sent_but_for_its_offset_and_epoch() -
         prepared = prepared_for(world, 12)
         sent = batch(b"a", b"b")
         view = memoryview(bytearray(frame_of(sent, 12, 1)))
-        placed, _, _ = place_run(prepared, view, 0, len(view), WallTime(world.now))
+        placed, _, _, placed_bytes = place_run(prepared, view, 0, len(view), WallTime(world.now))
         data, size, base_offset, last_offset, max_timestamp, epoch, producer_id = placed[0]
         kept, given = Batch(data), Batch(sent)
         assert bytes(data[12:16]) == epoch.to_bytes(4, "big", signed=True)
         assert bytes(data[16:]) == bytes(sent[16:])
         assert (size, base_offset, last_offset) == (len(sent), 1, 2)
+        assert placed_bytes == size
         assert (max_timestamp, producer_id) == (given.max_timestamp, -1)
         assert kept.base_offset == 1
