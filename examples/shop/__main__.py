@@ -78,6 +78,7 @@ def run(
         )
         office = start("examples.shop.back_office", dsn, str(seconds), str(CHANGES_PER_SECOND))
         sent = [program.last_line() for program in (web, till, office)]
+        watch.orders_end()
         print(
             f"the last order came after {time.monotonic() - began:.0f} s; working off the rest ..."
         )

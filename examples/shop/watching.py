@@ -26,21 +26,25 @@ class Watch:
     seconds: list[float] = field(default_factory=list)
     records: dict[str, list[int]] = field(default_factory=dict)  # By topic, at these seconds.
     lags: dict[str, list[int | None]] = field(default_factory=dict)  # By group.
+    quiet_since: float | None = None  # When the last order had come.
 
     def start(self) -> "Watch":
+        self._began = time.monotonic()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=run, args=(self._watch, self.bootstrap))
         self._thread.start()
         return self
+
+    def orders_end(self) -> None:
+        self.quiet_since = time.monotonic() - self._began
 
     def stop(self) -> None:
         self._stop.set()
         self._thread.join()
 
     async def _watch(self, cluster: Cluster) -> None:
-        began = time.monotonic()
         while not self._stop.is_set():
-            self.seconds.append(time.monotonic() - began)
+            self.seconds.append(time.monotonic() - self._began)
             for topic in self.topics:
                 self.records.setdefault(topic, []).append(await count(cluster, topic))
             for group in self.groups:

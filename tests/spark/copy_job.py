@@ -6,7 +6,9 @@ It takes what there is, in small micro-batches, and ends. Run again, it goes on 
 """
 
 import json
+import os
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,26 +16,42 @@ from typing import TYPE_CHECKING, Any
 import ottla.spark as ot
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
     from pyspark.sql.streaming import StreamingQuery
 
 ROWS_A_BATCH = 1000
 STARTS_MAX = 10
+HOLD_SECONDS_MAX = 120
+ROWS_AT_ONCE = 50  # That Spark hands from one step to the next, so that there is a middle.
 
 
-def stumbler(notes: str) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    """The first attempt at every partition fails when it has given all of its rows."""
+def holder(notes: Path) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """Notes every attempt at a task, and holds those at partition 0 in their middle.
 
-    def stumble(batches: Iterator[Any]) -> Iterator[Any]:
+    They go on when the file `go` is there; `middle` tells that one waits.
+    """
+    notes.mkdir(exist_ok=True)
+    go, middle = str(notes / "go"), str(notes / "middle")
+
+    def hold(batches: Iterator[Any]) -> Iterator[Any]:
         from pyspark import TaskContext
 
         context = TaskContext.get()
         assert context is not None
-        Path(notes, f"attempt-{context.partitionId()}-{context.attemptNumber()}").touch()
-        yield from batches
-        if context.attemptNumber() == 0:
-            raise RuntimeError("the first attempt fails")
+        partition, attempt = context.partitionId(), context.attemptNumber()
+        note = f"attempt-{context.stageId()}-{partition}-{attempt}-{os.getpid()}"
+        Path(middle).with_name(note).write_text(str(os.getppid()))
+        deadline = time.monotonic() + HOLD_SECONDS_MAX
+        for number, batch in enumerate(batches):
+            if partition == 0 and number == 1 and not Path(go).exists():
+                Path(middle).touch()
+                while not Path(go).exists():
+                    if time.monotonic() > deadline:
+                        raise TimeoutError("nobody let it go on")
+                    time.sleep(0.02)
+            yield batch
 
-    return stumble
+    return hold
 
 
 def run_all(starts: "list[Callable[[], StreamingQuery]]") -> None:
@@ -64,6 +82,7 @@ def main() -> None:
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.local.dir": str(directory / "local"),
             "spark.ottla.bootstrap.servers": order["bootstrap"],
+            "spark.sql.execution.arrow.maxRecordsPerBatch": ROWS_AT_ONCE,
             **order.get("settings", {}),
         },
     )
@@ -74,16 +93,21 @@ def main() -> None:
         .option("subscribe", order["source"])
         .option("startingOffsets", "earliest")
         .option("maxOffsetsPerTrigger", order.get("rows_a_batch", ROWS_A_BATCH))
+        .option("kafka.max.partition.fetch.bytes", "16k")
         .load()
     )
-    numbers = rows.selectExpr("key", "value", "int(string(value)) as number")
-    if order.get("stumbles"):
-        numbers = numbers.mapInArrow(stumbler(str(directory)), numbers.schema)
+    numbers = rows.selectExpr("key", "value", "int(split(string(value), ' ')[0]) as number")
     once = {"availableNow": True}
+
+    def held(columns: list[str], name: str) -> "DataFrame":
+        chosen = numbers.select(*columns)
+        if not order.get("holds"):
+            return chosen
+        return chosen.mapInArrow(holder(directory / f"notes-{name}"), chosen.schema)
 
     def copy() -> "StreamingQuery":
         return ot.to_log(
-            numbers.select("key", "value"),
+            held(["key", "value"], "log"),
             checkpoint=directory / "checkpoint-log",
             topic=order["target"],
             trigger=once,
@@ -91,7 +115,7 @@ def main() -> None:
 
     def store() -> "StreamingQuery":
         return ot.to_delta(
-            numbers.select("number"),
+            held(["number"], "lake"),
             directory / "lake",
             checkpoint=directory / "checkpoint-lake",
             trigger=once,

@@ -15,8 +15,8 @@ from deltalake import DeltaTable
 
 from ottla.consumer.dead_letters import read_dead_letter
 from ottla.testing import Broker
-from tests.conformance.broker_process import free_ports
 from tests.spark.conftest import need_java
+from tests.spark.standalone import Standalone
 
 ORDERS = 200
 
@@ -194,53 +194,10 @@ def test_a_mistake_is_told_before_anything_runs(broker: Broker, tmp_path: Path) 
     assert not (tmp_path / "checkpoints").exists()
 
 
-class Cluster:
-    """A master and two workers: processes of the Spark that pip installed."""
-
-    def __init__(self, directory: Path) -> None:
-        import pyspark
-
-        self._port, *self._others = free_ports(4)
-        home = Path(pyspark.__file__).parent
-        self._class = [str(home / "bin/spark-class")]
-        self._environment = {**os.environ, "SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1"}
-        self._directory = directory
-        self._processes: list[subprocess.Popen[bytes]] = []
-
-    @property
-    def master(self) -> str:
-        return f"spark://127.0.0.1:{self._port}"
-
-    def __enter__(self) -> "Cluster":
-        ui, *uis = map(str, self._others)
-        where = ["--host", "127.0.0.1"]
-        port = ["--port", str(self._port), "--webui-port", ui]
-        self._start("master", "org.apache.spark.deploy.master.Master", *where, *port)
-        for number, worker_ui in enumerate(uis):
-            room = ["--cores", "1", "--memory", "1g", "--webui-port", worker_ui]
-            work = ["--work-dir", str(self._directory / f"work-{number}")]
-            name = "org.apache.spark.deploy.worker.Worker"
-            self._start(f"worker-{number}", name, *where, *room, *work, self.master)
-        return self
-
-    def _start(self, name: str, *arguments: str) -> None:
-        with (self._directory / f"{name}.txt").open("wb") as output:
-            process = subprocess.Popen(
-                [*self._class, *arguments], stdout=output, stderr=output, env=self._environment
-            )
-        self._processes.append(process)
-
-    def __exit__(self, *_: object) -> None:
-        for process in reversed(self._processes):
-            process.terminate()
-        for process in self._processes:
-            process.wait(60)
-
-
 def test_the_same_file_runs_on_a_cluster(broker: Broker, tmp_path: Path) -> None:
     file = written(tmp_path, broker, YAML, "orders.yaml")
     before = file.read_text()
-    with Cluster(tmp_path) as cluster:
+    with Standalone(tmp_path) as cluster:
         status, told = finished(start(file, "--once", "--master", cluster.master))
         assert status == 0, told
         used = [path for path in tmp_path.glob("work-*/app-*/*") if path.is_dir()]
