@@ -1,11 +1,14 @@
 """Brokers of a test's own, each a real process that is gone when the test ends."""
 
+import shutil
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.conformance.broker_process import BrokerProcess, Ottla
+from tests.process.disks import MB, mount
 
 NewBroker = Callable[..., BrokerProcess]
 
@@ -23,3 +26,27 @@ def new_broker(tmp_path: Path) -> Iterator[NewBroker]:
     yield make
     for broker in made:
         broker.kill()
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 48 MB."""
+    path = tmp_path / "small"
+    mount(path, "-t", "tmpfs", "-o", "size=48m", "none")
+    yield path
+    subprocess.run(["umount", "-l", str(path)], check=True)
+
+
+@pytest.fixture
+def doomed_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system that `fail` can make fail."""
+    if shutil.which("mkfs.ext4") is None:
+        pytest.skip("mkfs.ext4 is not installed.")
+    image = tmp_path / "image"
+    with image.open("wb") as file:
+        file.truncate(64 * MB)
+    subprocess.run(["mkfs.ext4", "-q", "-F", str(image)], check=True)
+    path = tmp_path / "doomed"
+    mount(path, "-o", "loop", str(image))
+    yield path
+    subprocess.run(["umount", "-l", str(path)], check=True)

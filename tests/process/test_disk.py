@@ -1,69 +1,18 @@
 """Real disks that fill up or fail: what is refused, what goes on, and what comes back by itself."""
 
-import fcntl
 import os
-import shutil
-import struct
-import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 from confluent_kafka import KafkaError, Producer
 
 from tests.conformance.broker_process import BrokerProcess
 from tests.conformance.librdkafka import admin, consume, create, produce
 from tests.process.conftest import NewBroker
+from tests.process.disks import MB, fail, needs_root
 
-MB = 1 << 20
 RESERVE_MB = 8
 PARTITIONS = 6
-EXT4_IOC_SHUTDOWN, NO_LOG_FLUSH = 0x8004587D, 2
-
-needs_root = pytest.mark.skipif(
-    not hasattr(os, "geteuid") or os.geteuid() != 0, reason="Only root may mount a small disk."
-)
-
-
-def mount(path: Path, *options: str) -> None:
-    path.mkdir()
-    mounted = subprocess.run(
-        ["mount", *options, str(path)], capture_output=True, text=True, check=False
-    )
-    if mounted.returncode:
-        pytest.skip(f"No file system can be mounted here: {mounted.stderr}")
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 48 MB."""
-    path = tmp_path / "small"
-    mount(path, "-t", "tmpfs", "-o", "size=48m", "none")
-    yield path
-    subprocess.run(["umount", "-l", str(path)], check=True)
-
-
-@pytest.fixture
-def doomed_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system that `fail` can make fail."""
-    if shutil.which("mkfs.ext4") is None:
-        pytest.skip("mkfs.ext4 is not installed.")
-    image = tmp_path / "image"
-    with image.open("wb") as file:
-        file.truncate(64 * MB)
-    subprocess.run(["mkfs.ext4", "-q", "-F", str(image)], check=True)
-    path = tmp_path / "doomed"
-    mount(path, "-o", "loop", str(image))
-    yield path
-    subprocess.run(["umount", "-l", str(path)], check=True)
-
-
-def fail(disk: Path) -> None:
-    """From now on every write to this file system is an I/O error."""
-    directory = os.open(disk, os.O_RDONLY)
-    fcntl.ioctl(directory, EXT4_IOC_SHUTDOWN, struct.pack("I", NO_LOG_FLUSH))
-    os.close(directory)
 
 
 def error_of_one_produce(bootstrap: str, topic: str, value: bytes) -> KafkaError | None:

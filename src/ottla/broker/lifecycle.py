@@ -141,6 +141,8 @@ class Lifecycle:
                 logger.warning("the controller cannot note a lost log directory yet: %s", refusal)
                 await asyncio.sleep(RETRY_SECONDS)
             else:
+                # Of what lay there, the controller may not have heard that it did.
+                self._broker.replica_directories.tell_all()
                 return
 
     async def heartbeat(self, offline: tuple[Uuid, ...] = ()) -> broker_heartbeat.Response:

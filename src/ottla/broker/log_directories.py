@@ -76,6 +76,36 @@ class LogDirectories:
                 logger.warning("%s", notice)
             for name, damage in directory.damaged.items():
                 logger.error("%s is offline: %s", name, damage)
+        self._set_twins_aside(image)
+
+    def _set_twins_aside(self, image: ClusterImage) -> None:
+        """A directory is back from which replicas had moved on: the cluster knows where they are.
+
+        What it does not know yet was just begun in the other directory, so the longer log is right.
+        """
+        held: dict[TopicPartition, list[LogDirectory]] = {}
+        for directory in self.online():
+            for name in directory.logs:
+                held.setdefault(name, []).append(directory)
+        for name, directories in held.items():
+            if len(directories) < 2:
+                continue
+            state = image.topics_by_name[name.topic].partitions[name.partition]
+            wanted = state.directory_of(self._settings.node_id)
+            kept = max(
+                directories,
+                key=lambda d: (
+                    d.meta is not None and d.meta.directory_id == wanted,
+                    d.logs[name].end_offset,
+                ),
+            )
+            for directory in directories:
+                if directory is not kept:
+                    logger.warning("%s lies in %s now", name, kept.path)
+                    self._try(directory, partial(self._set_stray, directory, name))
+
+    def _set_stray(self, directory: LogDirectory, name: TopicPartition) -> None:
+        directory.set_stray(name, self._env.random.randbytes(16))
 
     def log(
         self,
@@ -291,7 +321,7 @@ class LogDirectories:
             topic_id = directory.topic_ids.get(name)
             is_known = topic is not None and name.partition in topic.partitions
             if not is_known or (topic and topic_id not in (None, topic.id)):
-                directory.set_stray(name, self._env.random.randbytes(16))
+                self._set_stray(directory, name)
             elif topic:
                 directory.set_topic_id(name, topic.id)
 

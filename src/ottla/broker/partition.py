@@ -90,6 +90,11 @@ class Partition:
         return None
 
     @property
+    def is_known_to_leader(self) -> bool:
+        """Whether its leader has heard how much of it is here."""
+        return True
+
+    @property
     def is_slow(self) -> bool:
         """Whether an append may have to wait for more than this turn."""
         return self.is_synced_before_reply

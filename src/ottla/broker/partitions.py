@@ -6,6 +6,7 @@ of each turn what was staged in it; takes a log directory's partitions offline w
 
 import logging
 from collections.abc import Collection
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ottla.broker.log_directories import NoRoom
@@ -120,6 +121,8 @@ class Partitions:
         for resource_type, name in delta.configs:
             if resource_type == TOPIC_RESOURCE:
                 self._reconfigure(name)
+        if self._broker.node_id in delta.brokers:
+            self.host_elsewhere()
         self._broker.prepared_produces.forget()
 
     def reconfigure_all(self) -> None:
@@ -149,6 +152,13 @@ class Partitions:
                 self._update(topic, [i for i in topic.partitions if (name, i) not in homeless])
         self._broker.replica_directories.tell_all()
 
+    def host_elsewhere(self) -> None:
+        """What lay in a log directory that failed is fetched anew into another, where it can be."""
+        for name in {partition.topic for partition in self._offline}:
+            topic = self._broker.image.topics_by_name.get(name)
+            if topic is not None:
+                self._update(topic, topic.partitions)
+
     def _update(self, topic: Topic, before: Collection[int]) -> None:
         """Host what of it is ours; a partition that was not there `before` cannot have a log."""
         me = self._broker.node_id
@@ -165,9 +175,19 @@ class Partitions:
             if me not in state.replicas:
                 self._delete_moved(topic, index)
             elif is_ours:
-                known = known or self._host(topic, index, state, config, index not in before)
+                is_new = index not in before or self._may_begin_anew(state)
+                known = known or self._host(topic, index, state, config, is_new)
                 if known is not None:
                     self._take_role(known, state)
+
+    def _may_begin_anew(self, state: PartitionState) -> bool:
+        """Whether nobody counts on what we had of it, and somebody has all of it."""
+        me = self._broker.node_id
+        return (
+            self._broker.lifecycle.is_registered
+            and state.leader not in (NO_LEADER, me)
+            and me not in (*state.isr, *state.elr)
+        )
 
     def delete_moved(self) -> None:
         """What the cluster has moved away from here while we were not there to hear of it."""
@@ -248,7 +268,7 @@ class Partitions:
             isr_min=config.min_insync_replicas,
             settings=broker.settings,
             now=broker.env.clock.monotonic,
-            is_eligible=broker.replicas.is_eligible,
+            is_eligible=partial(broker.replicas.is_eligible, topic_id, name.partition),
             propose=broker.replicas.proposals.propose,
             nearest=broker.replicas.nearest,
         )

@@ -2,37 +2,64 @@
 
 A controller knows it by itself where there is one directory. Where there are several the broker
 chooses; once the controller knows, a failed disk takes exactly its own partitions out of service.
+
+A follower tells it after its leader's first answer: a replica that was begun anew because its disk
+failed could else be taken, by what its leader remembers, for one that has everything.
 """
 
+import asyncio
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
+from ottla.broker.partition import Partition
 from ottla.metadata.cluster import Topic
 from ottla.metadata.delta import ImageDelta
 from ottla.model.errors import Refusal
 from ottla.model.types import Uuid
 from ottla.protocol.messages import assign_replicas_to_dirs as wire
+from ottla.storage.directory import LogDirectory
 
 if TYPE_CHECKING:
     from ottla.broker.server import Broker
 
 RETRY_MS: Final = 1000
+GATHER_MS: Final = 20  # What is to be told at about the same time is told at once.
 
+Place = tuple[Uuid, int]  # A partition, by its topic's id.
 Placed = dict[Uuid, dict[Uuid, list[int]]]  # Partitions by directory and topic.
 
 
 class ReplicaDirectories:
     def __init__(self, broker: "Broker") -> None:
         self._broker = broker
+        self._lost: dict[Place, Uuid] = {}  # In which directory that failed each of these lay.
+        self._to_tell: set[Place] = set()
+        self._timer: asyncio.TimerHandle | None = None
 
     def image_changed(self, delta: ImageDelta) -> None:
         """After the partitions are hosted: say where, if the image says something else."""
         if self._broker.lifecycle.is_registered:
             self._tell((*delta.created, *(after for _, after in delta.changed)))
 
+    def heard_leader(self, partition: Partition) -> None:
+        """The leader of a replica that we follow has answered what we asked for."""
+        self._to_tell.add((partition.topic_id, partition.name.partition))
+        if self._timer is None:
+            self._timer = self._broker.call_later(GATHER_MS, self._tell_gathered)
+
+    def lost(self, partition: Partition, directory: LogDirectory) -> None:
+        """Its directory failed. The controller has to know that it lay there."""
+        self._lost[partition.topic_id, partition.name.partition] = _id(directory)
+
     def tell_all(self) -> None:
         """Say of every partition where it lies, if that is not known yet."""
         self._tell(self._broker.image.topics_by_name.values())
+
+    def _tell_gathered(self) -> None:
+        self._timer = None
+        to_tell, self._to_tell = self._to_tell, set()
+        by_id = self._broker.image.topics_by_id
+        self._tell(by_id[topic] for topic in {topic for topic, _ in to_tell} if topic in by_id)
 
     def _tell(self, topics: Iterable[Topic]) -> None:
         placed: Placed = {}
@@ -46,19 +73,25 @@ class ReplicaDirectories:
             self._broker.call_later(RETRY_MS, self.tell_all)
 
     def _compare(self, topic: Topic, placed: Placed) -> None:
-        broker = self._broker
+        me = self._broker.node_id
         for index, state in topic.partitions.items():
-            if state.leader != broker.node_id:
+            if me not in state.replicas:
                 continue
-            try:
-                partition = broker.partitions.led(topic.name, topic.id, index)
-            except Refusal:
-                continue  # It is offline: nobody can say where it would be.
-            meta = broker.directories.of(partition.log).meta
-            assert meta is not None, "a directory in use is formatted"
-            assert meta.directory_id is not None, "and has an id"
-            if state.directory_of(broker.node_id) != meta.directory_id:
-                placed.setdefault(meta.directory_id, {}).setdefault(topic.id, []).append(index)
+            directory = self._directory(topic, index)
+            if directory is not None and state.directory_of(me) != directory:
+                placed.setdefault(directory, {}).setdefault(topic.id, []).append(index)
+
+    def _directory(self, topic: Topic, index: int) -> Uuid | None:
+        """Where it lies, or lay; None if nobody can say yet."""
+        broker = self._broker
+        try:
+            partition = broker.partitions.hosted(topic.name, topic.id, index)
+        except Refusal:
+            return self._lost.get((topic.id, index))
+        if not partition.is_known_to_leader:
+            return None
+        self._lost.pop((topic.id, index), None)
+        return _id(broker.directories.of(partition.log))
 
     def _request(self, placed: Placed) -> wire.Request:
         return wire.Request(
@@ -75,3 +108,9 @@ class ReplicaDirectories:
                 for directory, topics in placed.items()
             ],
         )
+
+
+def _id(directory: LogDirectory) -> Uuid:
+    assert directory.meta is not None, "a directory in use is formatted"
+    assert directory.meta.directory_id is not None, "and has an id"
+    return directory.meta.directory_id

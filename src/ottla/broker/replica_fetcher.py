@@ -188,11 +188,13 @@ class ReplicaFetcher:
             has_records=bool(part.records),
             diverging=(diverging.epoch, diverging.end_offset) if diverging.epoch >= 0 else None,
         )
-        now = self._broker.now
+        now, had_heard = self._broker.now, follower.has_heard
         action = follower.answered(
             answer, asked_offset=asked.offset, asked_epoch=asked.last_epoch, now=now
         )
         self._act(partition, follower, action, part)
+        if follower.has_heard and not had_heard:
+            self._broker.replica_directories.heard_leader(partition)
         if action is None and not part.error_code:
             self._advance_start(partition, part.log_start_offset)
         elif part.error_code and part.error_code != ErrorCode.OFFSET_OUT_OF_RANGE:

@@ -12,7 +12,7 @@ from ottla.broker.isr_proposals import IsrProposals
 from ottla.broker.replica_fetcher import ReplicaFetcher
 from ottla.broker.replica_sessions import ReplicaSessions
 from ottla.broker.replicated_partition import ReplicatedPartition
-from ottla.model.types import NodeId
+from ottla.model.types import NodeId, Uuid
 
 if TYPE_CHECKING:
     from ottla.broker.server import Broker
@@ -61,10 +61,13 @@ class Replicas:
         if leader is not None:
             self._fetchers[leader].unfollow(partition)
 
-    def is_eligible(self, node: NodeId, broker_epoch: int) -> bool:
+    def is_eligible(self, topic_id: Uuid, index: int, node: NodeId, broker_epoch: int) -> bool:
         """Whether that incarnation of a broker may be in sync, as far as we have heard."""
-        broker = self._broker.image.brokers.get(node)
-        return broker is not None and broker.is_active and broker_epoch in (-1, broker.epoch)
+        image = self._broker.image
+        broker, topic = image.brokers.get(node), image.topics_by_id.get(topic_id)
+        if broker is None or not broker.is_active or broker_epoch not in (-1, broker.epoch):
+            return False
+        return topic is None or broker.has_disk_of(topic.partitions[index])
 
     def nearest(self, rack: str, nodes: set[NodeId]) -> NodeId | None:
         """One of `nodes` in a consumer's rack; None if we are there, or fetching there is off."""

@@ -126,6 +126,10 @@ class ReplicatedPartition(Partition):
         return self._nearest(rack, {n for n, end in held.items() if end >= offset})
 
     @property
+    def is_known_to_leader(self) -> bool:
+        return self.is_leader or (self.follower is not None and self.follower.has_heard)
+
+    @property
     def is_slow(self) -> bool:
         return True
 

@@ -131,6 +131,7 @@ class Broker:
         self._housekeeping.start()
         self.cleaner.start()
         self.partitions.delete_moved()
+        self.partitions.host_elsewhere()
         self.replicas.start()
         self.groups.start()
         self._open_doors(list(self._listening))
@@ -232,8 +233,10 @@ class Broker:
     def _directory_failed(self, path: str, error: OSError) -> None:
         """A log directory is lost, with its partitions; the last one takes the broker along."""
         for partition in self.partitions.all():
-            if self.directories.of(partition.log).path == path:
+            directory = self.directories.of(partition.log)
+            if directory.path == path:
                 self.partitions.take_offline(partition)
+                self.replica_directories.lost(partition, directory)
         if self.directories.is_needed(path):
             self._fail(error)
         elif self.lifecycle.is_registered:  # Else the registration will say it.

@@ -237,7 +237,7 @@ def _begin_shutdown(around: Surroundings, broker: Broker) -> tuple[list[Any], Br
 
 def _lose_directories(around: Surroundings, broker: Broker, offline: set[bytes]) -> list[Any]:
     remaining = [directory for directory in broker.directories if directory not in offline]
-    changes: list[Any] = list(leaderships.leave(around, broker.id, frozenset(offline)))
+    changes: list[Any] = list(leaderships.leave_directories(around, broker.id, offline))
     return [*changes, _change(broker, log_dirs=remaining)]
 
 

@@ -49,7 +49,7 @@ def _alter(
     states = asked.new_isr_with_epochs or [wire.BrokerState(node) for node in asked.new_isr]
     isr = tuple(NodeId(state.broker_id) for state in states)
     code = _check_epochs(leader, partition, asked) or _check_isr(partition, asked, isr)
-    if not code and not all(_is_eligible(around.image, state) for state in states):
+    if not code and not all(_is_eligible(around.image, partition, state) for state in states):
         code = ErrorCode.INELIGIBLE_REPLICA
     if code:
         return _refused(asked, code)
@@ -106,10 +106,14 @@ def _check_isr(
     return ErrorCode.NONE if is_valid else ErrorCode.INVALID_REQUEST
 
 
-def _is_eligible(image: ClusterImage, state: wire.BrokerState) -> bool:
+def _is_eligible(image: ClusterImage, partition: Partition, state: wire.BrokerState) -> bool:
+    """A replica whose disk is lost has none of what its last fetch said that it had."""
     broker = image.brokers.get(NodeId(state.broker_id))
     return (
-        broker is not None and broker.is_active and state.broker_epoch in (ANY_EPOCH, broker.epoch)
+        broker is not None
+        and broker.is_active
+        and broker.has_disk_of(partition)
+        and state.broker_epoch in (ANY_EPOCH, broker.epoch)
     )
 
 

@@ -1,6 +1,6 @@
 """What becomes of partitions when a broker goes, comes back, or comes back without its data."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
 
 from ottla.metadata.cluster import NO_LEADER, UNASSIGNED_DIRECTORY, Partition, Topic
@@ -19,17 +19,47 @@ from ottla.protocol.metadata_records import PartitionChangeRecord
 MayLead = Callable[[NodeId], bool]
 
 
-def leave(
-    around: Surroundings, node: NodeId, directories: frozenset[Uuid] | None = None
+def leave(around: Surroundings, node: NodeId) -> list[PartitionChangeRecord]:
+    """`node` leaves every ISR and leads nothing."""
+    return _changes(
+        around,
+        lambda partition: node in partition.isr,
+        without=node,
+        may_lead=_others(around, node),
+    )
+
+
+def leave_directories(
+    around: Surroundings, node: NodeId, directories: Collection[Uuid]
 ) -> list[PartitionChangeRecord]:
-    """`node` leaves every ISR and leads nothing; of some directories only, if these are named."""
+    """`node` leads nothing of what lies in these, and is in no ISR of it.
 
-    def is_concerned(partition: Partition) -> bool:
-        if node not in partition.isr:
-            return False
-        return directories is None or partition.directory_of(node) in directories
+    While others are in sync it is not eligible to lead either: it will begin with an empty log
+    elsewhere. Where nobody else has what it has, it stays the one to wait for.
+    """
 
-    return _changes(around, is_concerned, without=node, may_lead=_others(around, node))
+    def is_lost(partition: Partition) -> bool:
+        return partition.directory_of(node) in directories
+
+    def is_spare(partition: Partition) -> bool:
+        return any(other != node for other in partition.isr)
+
+    others = _others(around, node)
+    return [
+        *_changes(
+            around,
+            lambda p: is_lost(p) and is_spare(p) and node in (*p.isr, *p.elr),
+            without=node,
+            may_lead=others,
+            is_lost=True,
+        ),
+        *_changes(
+            around,
+            lambda p: is_lost(p) and not is_spare(p) and node in p.isr,
+            without=node,
+            may_lead=others,
+        ),
+    ]
 
 
 def come_back(around: Surroundings, node: NodeId) -> list[PartitionChangeRecord]:

@@ -72,6 +72,7 @@ class Follower:
         "_backoff_ms_max",
         "_failures",
         "_log",
+        "has_heard",
         "high_watermark",
         "leader_epoch",
         "retry_at",
@@ -83,6 +84,7 @@ class Follower:
     ) -> None:
         self.leader_epoch = leader_epoch
         self.high_watermark = min(high_watermark, log.end_offset)
+        self.has_heard = False  # The leader knows what we have: it has answered a fetch of it.
         self.state = State.FETCHING
         self.retry_at: Monotonic | None = None
         self._log = log
@@ -123,6 +125,7 @@ class Follower:
         self._failures = 0
         if answer.diverging is not None:
             return Truncate(self.truncation(*answer.diverging))
+        self.has_heard = True
         if answer.has_records:
             return Append()
         self._heard(answer.high_watermark)

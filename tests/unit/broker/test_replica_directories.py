@@ -3,6 +3,7 @@ import errno
 from ottla.metadata.cluster import UNASSIGNED_DIRECTORY
 from ottla.metadata.delta import ImageDelta
 from ottla.model.types import NodeId
+from tests.unit.broker.replicating import Cluster, Node, replicating
 from tests.unit.broker.serving import World, serving
 
 ONE = NodeId(1)
@@ -75,3 +76,109 @@ def test_a_replica_that_finds_room_only_later_is_told_of_then() -> None:
         assert disks_in_metadata(world) == [UNASSIGNED_DIRECTORY]
         world.pass_ms(2500)
         assert disks_in_metadata(world) == disks_in_use(world)
+
+
+def disk_of(node: Node, index: int) -> str:
+    return node.broker.directories.of(node.partition(index).log).path
+
+
+def lose_disk(node: Node, path: str) -> None:
+    (directory,) = [d for d in node.broker.directories.all() if d.path == path]
+    log = next(iter(directory.logs.values()))
+
+    async def fail() -> None:
+        node.broker.directories.write_failed(log, OSError(errno.EIO, "told so", path))
+
+    node.cluster.run(fail())
+
+
+def is_whole(cluster: Cluster, partitions: int) -> bool:
+    return all(len(cluster.state(index).isr) == 3 for index in range(partitions))
+
+
+def test_followers_say_where_their_replicas_lie_too() -> None:
+    with replicating(log_dirs="/a,/b", metadata_log_dir="/m") as cluster:
+        cluster.topic(partitions=4)
+        cluster.pass_ms(200)
+        for node in cluster.nodes.values():
+            for index in range(4):
+                meta = node.broker.directories.of(node.partition(index).log).meta
+                assert meta is not None
+                assert cluster.state(index).directory_of(NodeId(node.number)) == meta.directory_id
+
+
+def test_replicas_of_a_failed_disk_are_fetched_anew_into_another() -> None:
+    with replicating(
+        log_dirs="/a,/b", metadata_log_dir="/m", features={"eligible.leader.replicas.version": 1}
+    ) as cluster:
+        cluster.topic(partitions=4, min_insync_replicas="2")
+        for index in range(4):
+            cluster.produce(cluster.leader(index), b"1", b"2", b"3", index=index)
+        cluster.pass_ms(200)
+        node = cluster.nodes[2]
+        before = {index: disk_of(node, index) for index in range(4)}
+        assert set(before.values()) == {"/a", "/b"}
+        lose_disk(node, "/b")
+        cluster.until(lambda: is_whole(cluster, 4))
+        for index in range(4):
+            assert disk_of(node, index) == "/a"
+            assert node.values(index) == [b"1", b"2", b"3"]
+            assert cluster.log.image.brokers[NodeId(2)].has_disk_of(cluster.state(index))
+
+
+def test_a_replica_that_was_begun_anew_is_in_sync_only_with_all_of_it() -> None:
+    """Its leader remembers what it had; the others must not be led by an empty log."""
+    with replicating(log_dirs="/a,/b", metadata_log_dir="/m") as cluster:
+        cluster.topic(partitions=2)
+        cluster.produce(cluster.leader(), b"1", b"2")
+        cluster.pass_ms(200)
+        node = cluster.followers()[0]
+
+        def look(_: ImageDelta) -> None:
+            if node.number in cluster.state().isr and node.broker.partitions.all():
+                seen.append(node.partition().log.end_offset)
+
+        seen: list[int] = []
+        # What the leader remembers is all that it has: nothing of the new log reaches it for now.
+        cluster.network.clog(node.host, 2_000_000_000)
+        lose_disk(node, disk_of(node, 0))
+        cluster.until(lambda: node.number not in cluster.state().isr)
+        for reader in cluster.log.readers:
+            reader.subscribe(look)
+        cluster.until(lambda: node.number in cluster.state().isr)
+        cluster.pass_ms(50)
+        assert set(seen) == {2}
+
+
+def test_the_only_one_who_has_it_does_not_begin_anew() -> None:
+    with replicating(log_dirs="/a,/b", metadata_log_dir="/m") as cluster:
+        cluster.topic(partitions=2, factor=1)
+        node = cluster.leader()
+        cluster.produce(node, b"1")
+        cluster.pass_ms(100)
+        path = next(d.path for d in node.broker.directories.all() if any(n[1] == 0 for n in d.logs))
+        lose_disk(node, path)
+        cluster.pass_ms(2000)
+        assert cluster.state().leader == -1
+        assert all((("t", 0) not in d.logs) for d in node.broker.directories.online())
+
+
+def test_a_disk_that_is_back_does_not_bring_the_old_replicas_back() -> None:
+    with replicating(log_dirs="/a,/b", metadata_log_dir="/m") as cluster:
+        cluster.topic(partitions=2)
+        for index in range(2):
+            cluster.produce(cluster.leader(index), b"1", index=index)
+        cluster.pass_ms(200)
+        node = cluster.nodes[2]
+        lose_disk(node, "/b")
+        cluster.until(lambda: is_whole(cluster, 2))
+        for index in range(2):
+            cluster.produce(cluster.leader(index), b"2", index=index)
+        node.kill()
+        cluster.notice_death(node)
+        node.start()
+        cluster.until(lambda: is_whole(cluster, 2))
+        for index in range(2):
+            assert disk_of(node, index) == "/a"
+            assert node.values(index) == [b"1", b"2"]
+        assert [name for name in node.disk.list("/b") if name.endswith("-stray")]

@@ -4,7 +4,7 @@ from ottla.metadata.cluster import Partition
 from ottla.model.errors import ErrorCode
 from ottla.model.types import NodeId
 from ottla.protocol.messages import alter_partition as wire
-from ottla.protocol.messages import alter_partition_reassignments
+from ottla.protocol.messages import alter_partition_reassignments, assign_replicas_to_dirs
 from tests.unit.metadata.making import Deciding
 
 REPLICAS = (1, 2, 3)
@@ -153,3 +153,23 @@ def test_a_leader_whose_move_ends_learns_that_another_leads() -> None:
     assert answer.error_code == ErrorCode.NEW_LEADER_ELECTED
     assert altering.partition.replicas == (stranger, *map(NodeId, rest))
     assert altering.partition.leader == stranger
+
+
+def test_a_replica_whose_disk_is_lost_does_not_join() -> None:
+    altering = Altering()
+    deciding, before = altering.deciding, altering.partition
+    victim = next(node for node in before.replicas if node != before.leader)
+    lost = assign_replicas_to_dirs.RequestDirectoryData(
+        b"x" * 16,
+        [
+            assign_replicas_to_dirs.RequestTopicData(
+                deciding.image.topics_by_name["t"].id,
+                [assign_replicas_to_dirs.RequestPartitionData(0)],
+            )
+        ],
+    )
+    deciding.ask(assign_replicas_to_dirs.Request(victim, deciding.epochs[victim], [lost]))
+    assert not deciding.image.brokers[victim].has_disk_of(altering.partition)
+    answer = altering.alter(altering.joined)
+    assert answer.error_code == ErrorCode.INELIGIBLE_REPLICA
+    assert altering.partition.isr == (before.leader,)

@@ -18,8 +18,34 @@ def test_a_broker_that_leaves_hands_its_partitions_over() -> None:
 def test_partitions_on_other_disks_are_not_concerned() -> None:
     deciding = Deciding(brokers=2)
     deciding.create("t", 2, 2)
-    assert leaderships.leave(deciding.around, ONE, frozenset({b"x" * 16})) == []
-    assert leaderships.leave(deciding.around, ONE, frozenset({b"\1" * 16})) != []
+    assert leaderships.leave_directories(deciding.around, ONE, {b"x" * 16}) == []
+    assert leaderships.leave_directories(deciding.around, ONE, {b"\1" * 16}) != []
+
+
+def test_who_lost_its_disk_is_not_eligible_while_others_have_all_of_it() -> None:
+    deciding = Deciding(brokers=2, features={"eligible.leader.replicas.version": 1})
+    deciding.create("t", 1, 2, min_insync_replicas="2")
+    deciding.write(*leaderships.leave_directories(deciding.around, ONE, {b"\1" * 16}))
+    partition = deciding.image.topics_by_name["t"].partitions[0]
+    assert (partition.leader, partition.isr, partition.elr) == (TWO, (TWO,), ())
+
+
+def test_who_was_eligible_and_then_loses_its_disk_is_so_no_more() -> None:
+    deciding = Deciding(brokers=2, features={"eligible.leader.replicas.version": 1})
+    deciding.create("t", 1, 2, min_insync_replicas="2")
+    deciding.write(*leaderships.leave(deciding.around, ONE))
+    assert deciding.image.topics_by_name["t"].partitions[0].elr == (ONE,)
+    deciding.write(*leaderships.leave_directories(deciding.around, ONE, {b"\1" * 16}))
+    assert deciding.image.topics_by_name["t"].partitions[0].elr == ()
+
+
+def test_the_last_who_had_all_of_it_is_waited_for_though_its_disk_is_lost() -> None:
+    deciding = Deciding(brokers=2, features={"eligible.leader.replicas.version": 1})
+    deciding.create("t", 1, 2)
+    deciding.write(*leaderships.leave(deciding.around, TWO))
+    deciding.write(*leaderships.leave_directories(deciding.around, ONE, {b"\1" * 16}))
+    partition = deciding.image.topics_by_name["t"].partitions[0]
+    assert (partition.leader, partition.isr, partition.elr) == (-1, (), (ONE,))
 
 
 def test_only_what_nobody_leads_is_led_by_who_comes_back() -> None:

@@ -122,3 +122,16 @@ def test_any_other_error_is_tried_again_after_a_while() -> None:
     assert following.may_fetch(NOW)
     answered(following, error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)
     assert following.may_fetch(Monotonic(NOW + 10))
+
+
+def test_the_leader_knows_what_we_have_once_it_has_answered_a_fetch_of_it() -> None:
+    own = log(1, 1)
+    following = follower(own)
+    answered(following, error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    assert not following.has_heard
+    answered(following, diverging=(1, 1))
+    assert not following.has_heard
+    following.answered(Answer(0, 0, 0, False), asked_offset=9, asked_epoch=1, now=NOW)
+    assert not following.has_heard, "that was asked for when the log was another"
+    answered(following)
+    assert following.has_heard
