@@ -90,6 +90,14 @@ class Partition:
         return None
 
     @property
+    def low_watermark(self) -> Offset:
+        """Nobody who lives has anything below this offset any more."""
+        return self.log.log_start_offset
+
+    def log_start_moved(self) -> None:
+        """Whoever follows us is to know; here nobody does."""
+
+    @property
     def is_known_to_leader(self) -> bool:
         """Whether its leader has heard how much of it is here."""
         return True

@@ -269,6 +269,7 @@ class Partitions:
             settings=broker.settings,
             now=broker.env.clock.monotonic,
             is_eligible=partial(broker.replicas.is_eligible, topic_id, name.partition),
+            is_alive=broker.replicas.is_alive,
             propose=broker.replicas.proposals.propose,
             nearest=broker.replicas.nearest,
         )

@@ -85,11 +85,12 @@ class ReplicaSessions:
 class _Entry:
     """One partition of a session."""
 
-    __slots__ = ("is_asked", "partition", "session", "wanted")
+    __slots__ = ("is_asked", "log_start_offset", "partition", "session", "wanted")
 
     def __init__(self, session: "ReplicaSession", wanted: Wanted) -> None:
         self.session = session
         self.wanted = wanted
+        self.log_start_offset = -1  # Of the follower's log.
         self.is_asked = True  # What it asks for has not been noted yet.
         self.partition: ReplicatedPartition | None = None  # Where it watches.
 
@@ -186,6 +187,7 @@ class ReplicaSession:
         else:
             entry.wanted.update(asked)
             entry.is_asked = True
+        entry.log_start_offset = asked.log_start_offset
         self._changed[entry] = None
 
     def _drop(self, key: Key) -> None:
@@ -235,7 +237,7 @@ class ReplicaSession:
                 raise Refusal(ErrorCode.OFFSET_OUT_OF_RANGE)
             if entry.is_asked:
                 entry.is_asked = False
-                partition.fetched_by(self.node, offset, self.broker_epoch)
+                partition.fetched_by(self.node, offset, self.broker_epoch, entry.log_start_offset)
         part.high_watermark = partition.high_watermark
         part.last_stable_offset = partition.last_stable_offset
         part.log_start_offset = log.log_start_offset

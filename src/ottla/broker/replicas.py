@@ -69,6 +69,10 @@ class Replicas:
             return False
         return topic is None or broker.has_disk_of(topic.partitions[index])
 
+    def is_alive(self, node: NodeId) -> bool:
+        broker = self._broker.image.brokers.get(node)
+        return broker is not None and not broker.is_fenced
+
     def nearest(self, rack: str, nodes: set[NodeId]) -> NodeId | None:
         """One of `nodes` in a consumer's rack; None if we are there, or fetching there is off."""
         selector = self._broker.settings.replica_selector_class or ""

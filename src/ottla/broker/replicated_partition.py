@@ -34,6 +34,13 @@ class FollowerWatching(Protocol):
     def moved(self) -> None: ...
 
 
+class DeletionWaiting(Protocol):
+    """Whoever waits until no replica has what it deleted."""
+
+    def low_watermark_moved(self, low_watermark: Offset) -> None: ...
+    def failed(self, code: ErrorCode) -> None: ...
+
+
 class ReplicationSettings(Protocol):
     replica_lag_time_max_ms: Millis
     replica_fetch_backoff_ms: Millis
@@ -66,12 +73,14 @@ class FollowedLog:
 class ReplicatedPartition(Partition):
     __slots__ = (
         "_acks_all",
+        "_is_alive",
         "_is_eligible",
         "_nearest",
         "_node",
         "_now",
         "_propose",
         "_settings",
+        "deletions",
         "follower",
         "followers_watching",
         "isr_min",
@@ -93,6 +102,7 @@ class ReplicatedPartition(Partition):
         settings: ReplicationSettings,
         now: Callable[[], Monotonic],
         is_eligible: Callable[[NodeId, int], bool],
+        is_alive: Callable[[NodeId], bool],
         propose: Callable[["ReplicatedPartition", ProposeIsr], None],
         nearest: Callable[[str, set[NodeId]], NodeId | None],
     ) -> None:
@@ -102,12 +112,14 @@ class ReplicatedPartition(Partition):
         self.leader: Leader | None = None
         self.follower: Follower | None = None
         self.followers_watching: dict[FollowerWatching, None] = {}
+        self.deletions: dict[DeletionWaiting, None] = {}
         self.isr_min = isr_min
         self._acks_all: deque[tuple[Appending, Offset]] = deque()
         self._node = node
         self._settings = settings
         self._now = now
         self._is_eligible = is_eligible
+        self._is_alive = is_alive
         self._propose = propose
         self._nearest = nearest
 
@@ -140,6 +152,19 @@ class ReplicatedPartition(Partition):
     @property
     def is_high_watermark_known(self) -> bool:
         return self.leader is None or self.leader.is_high_watermark_known
+
+    @property
+    def low_watermark(self) -> Offset:
+        own = self.log.log_start_offset
+        if self.leader is None:
+            return own
+        living = filter(self._is_alive, self.leader.followers)
+        return min(own, min(map(self.leader.start_of, living), default=own))
+
+    def log_start_moved(self) -> None:
+        for watching in list(self.followers_watching):
+            watching.grew()
+        self._registry.flush_soon()
 
     def check_enough_replicas(self) -> None:
         if self.leader is not None:
@@ -243,18 +268,31 @@ class ReplicatedPartition(Partition):
         failing, self._acks_all = self._acks_all, deque()
         for appending, _ in failing:
             appending.failed(code)
+        deletions, self.deletions = self.deletions, {}
+        for deletion in deletions:
+            deletion.failed(code)
         super().fail_waiting(code)
         for watching in list(self.followers_watching):
             watching.grew()
 
-    def fetched_by(self, node: NodeId, offset: Offset, broker_epoch: int) -> None:
-        """A follower fetches from `offset` on, so it holds what is below."""
-        assert self.leader is not None, "only a leader is fetched from by replicas"
-        self._perform(self.leader.fetched(node, offset, broker_epoch, self._now()))
+    def fetched_by(
+        self, node: NodeId, offset: Offset, broker_epoch: int, log_start: Offset
+    ) -> None:
+        """A follower fetches from `offset` on, so it holds what is below, from `log_start` on."""
+        leader = self.leader
+        assert leader is not None, "only a leader is fetched from by replicas"
+        now = self._now()
+        self._perform(leader.fetched(node, offset, broker_epoch, now, log_start=log_start))
+        self._tell_deletions()
 
     def reconsider(self) -> None:
         if self.leader is not None:
             self._perform(self.leader.reconsider(self._now()))
+            self._tell_deletions()
+
+    def _tell_deletions(self) -> None:
+        for deletion in list(self.deletions):
+            deletion.low_watermark_moved(self.low_watermark)
 
     def tick(self) -> None:
         if self.leader is not None:

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from ottla.model.errors import ErrorCode, Refusal
 from ottla.model.types import Millis, Monotonic, NodeId, Offset
-from ottla.replication.replica import ANY_BROKER_EPOCH, LONG_AGO, Replica
+from ottla.replication.replica import ANY_BROKER_EPOCH, LONG_AGO, UNKNOWN_END, Replica
 
 # The controller may have decided otherwise by now, and its log will tell us: do not ask again.
 _SETTLED_BY_METADATA: Final = frozenset(
@@ -121,6 +121,14 @@ class Leader:
     def end_of(self, node: NodeId) -> Offset:
         return self._log_end if node == self._node else self._replicas[node].end
 
+    def start_of(self, node: NodeId) -> Offset:
+        """Where its log began when it last asked; -1 if it never did."""
+        return self._replicas[node].start
+
+    @property
+    def followers(self) -> list[NodeId]:
+        return list(self._replicas)
+
     def check_enough_replicas(self) -> None:
         """Whether an acks=all produce may be appended at all."""
         if self.is_under_min_isr:
@@ -143,14 +151,21 @@ class Leader:
         return self._advance(now)
 
     def fetched(
-        self, node: NodeId, offset: Offset, broker_epoch: int, now: Monotonic
+        self,
+        node: NodeId,
+        offset: Offset,
+        broker_epoch: int,
+        now: Monotonic,
+        *,
+        log_start: Offset = UNKNOWN_END,
     ) -> list[Effect]:
-        """`node` asks for `offset`, so it holds everything below it."""
+        """`node` asks for `offset`, so it holds everything below it, from `log_start` on."""
         replica = self._replicas.get(node)
         if replica is None:
             # Our image may be behind its: it comes again when we know it, too.
             raise Refusal(ErrorCode.UNKNOWN_LEADER_EPOCH, f"{node} is no replica of this partition")
         replica.fetched(offset, our_end=self._log_end, broker_epoch=broker_epoch, now=now)
+        replica.start = log_start
         return self._expand() + self._advance(now)
 
     def reconsider(self, now: Monotonic) -> list[Effect]:

@@ -9,10 +9,19 @@ LONG_AGO = Monotonic(-(2**62))
 
 
 class Replica:
-    __slots__ = ("_fetched_at", "_our_end", "broker_epoch", "caught_up_at", "end", "is_fetching")
+    __slots__ = (
+        "_fetched_at",
+        "_our_end",
+        "broker_epoch",
+        "caught_up_at",
+        "end",
+        "is_fetching",
+        "start",
+    )
 
     def __init__(self, caught_up_at: Monotonic = LONG_AGO) -> None:
-        self.end = UNKNOWN_END  # It holds everything below.
+        self.end = UNKNOWN_END  # It holds everything below,
+        self.start = UNKNOWN_END  # and nothing that is still further below.
         self.caught_up_at = caught_up_at  # When it last had all that we had.
         self.broker_epoch = ANY_BROKER_EPOCH  # Of the process that fetched last.
         self.is_fetching = False  # It has asked for something since it was last given up.

@@ -1,11 +1,15 @@
 """DeleteRecords: the log's start moves at once, for good, and only where that is allowed."""
 
+import asyncio
 import errno
 
 import pytest
 
+from ottla.metadata.brokers import Died
 from ottla.model.errors import ErrorCode
+from ottla.model.types import NodeId
 from ottla.protocol.messages import delete_records as wire
+from tests.unit.broker.replicating import Cluster, Node, replicating
 from tests.unit.broker.requests import fetch_request, only, values_of, write
 from tests.unit.broker.serving import World, serving
 
@@ -104,3 +108,69 @@ def test_those_who_wait_are_told_of_the_new_start() -> None:
         assert delete(world, 2) == (0, 2)
         answer = client.ask(fetch_request(session_id=session_id, session_epoch=1), 12)
         assert only(answer).log_start_offset == 2
+
+
+def answer_of(cluster: Cluster, node: Node, offset: int, timeout_ms: int) -> tuple[int, int, int]:
+    """The error, the low watermark, and how long it took in milliseconds."""
+    began = cluster.clock.monotonic()
+    request = before(offset)
+    request.timeout_ms = timeout_ms
+    part = only(cluster.ask(node, request, wire.Response))
+    return part.error_code, part.low_watermark, cluster.clock.monotonic() - began
+
+
+def test_the_answer_waits_for_the_followers_and_they_follow_at_once() -> None:
+    with replicating() as cluster:
+        cluster.topic()
+        cluster.produce(cluster.leader(), b"1", b"2", b"3")
+        cluster.pass_ms(1000)  # By now every fetch waits at the leader.
+        code, low_watermark, took_ms = answer_of(cluster, cluster.leader(), 2, 5000)
+        assert (code, low_watermark) == (0, 2)
+        assert took_ms < 100, "nobody sat out a fetch that waits"
+        for node in cluster.nodes.values():
+            assert node.partition().log.log_start_offset == 2
+            assert not node.partition().deletions
+
+
+def test_a_follower_that_is_silent_makes_it_time_out_and_a_dead_one_does_not() -> None:
+    with replicating() as cluster:
+        cluster.topic()
+        cluster.produce(cluster.leader(), b"1", b"2", b"3")
+        cluster.pass_ms(200)
+        follower = cluster.followers()[0]
+        cluster.network.clog(follower.host, 60_000_000_000)
+        code, low_watermark, took_ms = answer_of(cluster, cluster.leader(), 2, 700)
+        assert (code, low_watermark) == (ErrorCode.REQUEST_TIMED_OUT, 0)
+        assert 700 <= took_ms < 1000
+        assert cluster.leader().partition().log.log_start_offset == 2, "deleted all the same"
+        assert not cluster.leader().partition().deletions
+
+        async def fence() -> None:
+            await asyncio.sleep(0.5)
+            epoch = cluster.log.image.brokers[NodeId(follower.number)].epoch
+            cluster.log.decide(Died(NodeId(follower.number), epoch))
+
+        task = cluster.loop.create_task(fence())
+        code, low_watermark, took_ms = answer_of(cluster, cluster.leader(), 3, 5000)
+        assert (code, low_watermark) == (0, 3)
+        assert 500 <= took_ms < 1000
+        assert task.done()
+
+
+def test_a_leader_that_is_deposed_says_so_to_who_waits() -> None:
+    with replicating() as cluster:
+        cluster.topic()
+        cluster.produce(cluster.leader(), b"1", b"2", b"3")
+        cluster.pass_ms(200)
+        leader = cluster.leader()
+        cluster.network.clog(cluster.followers()[0].host, 60_000_000_000)
+
+        async def depose() -> None:
+            await asyncio.sleep(0.5)
+            epoch = cluster.log.image.brokers[NodeId(leader.number)].epoch
+            cluster.log.decide(Died(NodeId(leader.number), epoch))
+
+        task = cluster.loop.create_task(depose())
+        code, low_watermark, _ = answer_of(cluster, leader, 2, 5000)
+        assert (code, low_watermark) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
+        assert task.done()
