@@ -11,8 +11,10 @@ from collections.abc import Callable
 from mmap import mmap
 from typing import Protocol
 
-SHARED_BYTES = 1 << 20
 READ_BYTES_MAX = 256 << 10  # What one read may bring.
+# Behind 128 KiB the flush comes early: what was just received is written while it is in the CPU's
+# cache, and the next bytes are received where it was.
+SHARED_BYTES = READ_BYTES_MAX + (128 << 10)
 LARGE_BYTES = 128 << 10  # A frame beyond this is received into a buffer of its own.
 FREE_BYTES = 1 << 10  # What any connection may keep without being counted.
 IDLE_BYTES_MAX = 16 << 20  # What is kept for later while nobody uses it.

@@ -29,7 +29,7 @@ from ottla.storage.producer_snapshot import (
 from ottla.storage.producer_state import Completed, Producers
 from ottla.storage.recovery import Progress, complete_transaction
 from ottla.storage.retention import deletable
-from ottla.storage.rolling import larger_than_a_segment, must_roll
+from ottla.storage.rolling import Rolling, larger_than_a_segment
 from ottla.storage.segment import Segment
 from ottla.storage.segments import Segments
 from ottla.storage.syncing import EpochsToWrite, Syncable, sync_all
@@ -48,6 +48,7 @@ class Log:
         self.topic_partition = topic_partition
         self.directory = directory
         self.config = config
+        self._rolling = Rolling()
         self.epochs: LeaderEpochs = loaded.epochs
         self.producers: Producers = loaded.producers
         self._segments = Segments(open_files, directory, loaded.segments)
@@ -142,7 +143,7 @@ class Log:
             return
         active = self._segments.active
         try:
-            if must_roll(active, self.config, staged, self._staged_bytes, now):
+            if self._rolling.must_roll(active, self.config, staged, self._staged_bytes, now):
                 self._write_rolling(staged, now)
             else:
                 active.append(staged)
@@ -350,7 +351,7 @@ class Log:
             _, size, *_, producer_id = batch
             group.append(batch)
             group_bytes += size
-            if must_roll(segments.active, self.config, group, group_bytes, now):
+            if self._rolling.must_roll(segments.active, self.config, group, group_bytes, now):
                 if len(group) > 1:
                     segments.active.append(group[:-1])
                 self._roll(now, noted)

@@ -24,7 +24,7 @@ from ottla.records.batch import (
 )
 from ottla.storage.files import INDEX, LOG, TIME_INDEX, TRANSACTION_INDEX, file_name
 from ottla.storage.index import (
-    RELATIVE_OFFSET_MAX,
+    OFFSET_ENTRY_BYTES,
     TIME_ENTRY_BYTES,
     BadIndex,
     OffsetIndex,
@@ -118,7 +118,7 @@ class Segment:
             self._first_timestamp = batches[0][4]
         indexes = self.indexes
         assert indexes is not None, "only the active segment is indexed"
-        latest, interval = self.latest, self.index_interval_bytes
+        latest, interval = self._latest or self.latest, self.index_interval_bytes
         since_entry, timestamp = self._bytes_since_entry, latest.timestamp
         for _, size, _, last_offset, max_timestamp, epoch, _ in batches:
             if max_timestamp > timestamp:
@@ -156,13 +156,12 @@ class Segment:
         self._latest = TimestampedOffset(NO_TIMESTAMP, self.base_offset)
         self._transactions = TransactionIndex()
 
-    def can_hold(self, last_offset: Offset, index_bytes_max: int) -> bool:
-        """Whether the relative offset fits its four bytes, and the indexes have room."""
+    def index_entries_left(self, index_bytes_max: int) -> int:
+        """For how many more entries both indexes have room."""
         assert self.indexes is not None, "only the active segment grows"
-        return (
-            last_offset - self.base_offset <= RELATIVE_OFFSET_MAX
-            and self.indexes.offsets.size_bytes <= index_bytes_max - 8
-            and self.indexes.times.size_bytes <= index_bytes_max - TIME_ENTRY_BYTES
+        return min(
+            (index_bytes_max - self.indexes.offsets.size_bytes) // OFFSET_ENTRY_BYTES,
+            (index_bytes_max - self.indexes.times.size_bytes) // TIME_ENTRY_BYTES,
         )
 
     @property

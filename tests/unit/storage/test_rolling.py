@@ -1,9 +1,12 @@
 from dataclasses import replace
+from itertools import product
+
+import pytest
 
 from ottla.model.types import WallTime
 from ottla.storage.config import LogConfig
 from ottla.storage.open_files import OpenFiles
-from ottla.storage.rolling import must_roll
+from ottla.storage.rolling import Rolling
 from ottla.storage.segment import Segment
 from tests.unit.storage.making import DIRECTORY, NOW, make_batch, make_disk
 
@@ -33,7 +36,7 @@ def rolls(
 ) -> bool:
     batch = make_batch(timestamp=timestamp, size=size)
     batch.base_offset = base_offset
-    return must_roll(segment, config, [batch.placed], batch.size, WallTime(now))
+    return Rolling().must_roll(segment, config, [batch.placed], batch.size, WallTime(now))
 
 
 def test_a_segment_rolls_when_the_next_batch_does_not_fit() -> None:
@@ -76,3 +79,36 @@ def test_an_offset_that_does_not_fit_four_bytes_rolls() -> None:
     segment = segment_with(NOW)
     assert not rolls(segment, base_offset=2**31 - 1)
     assert rolls(segment, base_offset=2**31)
+
+
+OTHER = replace(CONFIG, segment_bytes=200)
+STEPS = ((NOW, CONFIG), (NOW + 10_001, CONFIG), (NOW + 1, OTHER), (-1, CONFIG), None)
+
+
+@pytest.mark.parametrize("index_bytes", [24, 1000])
+def test_what_is_remembered_of_a_segment_decides_as_a_fresh_look_does(index_bytes: int) -> None:
+    """Every way of five appends and cuts."""
+    for steps in product(STEPS, repeat=5):
+        segment, rolling = segment_with(), Rolling()
+        segment.index_interval_bytes = 50
+        for step in steps:
+            if step is None:
+                segment.truncate_to(0)
+                continue
+            batch = make_batch(timestamp=step[0], size=10)
+            batch.assign(segment.next_offset, 0)
+            config = CONFIGS[step[1], index_bytes]
+            now = WallTime(NOW if step[0] >= 0 else NOW + 20_000)
+            what = (segment, config, [batch.placed], batch.size, now)
+            must = rolling.must_roll(*what)
+            assert must == Rolling().must_roll(*what), steps
+            if must:
+                break
+            segment.append([batch.placed])
+
+
+CONFIGS = {
+    (config, size): replace(config, segment_index_bytes=size)
+    for config in (CONFIG, OTHER)
+    for size in (24, 1000)
+}

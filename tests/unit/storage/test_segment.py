@@ -148,12 +148,14 @@ def test_truncation_forgets_indexes_and_timestamps() -> None:
     assert (segment.size, segment.latest.timestamp, segment.first_timestamp) == (0, -1, -1)
 
 
-def test_a_segment_is_full_when_an_offset_does_not_fit_four_bytes() -> None:
+def test_the_fuller_index_says_how_many_entries_are_left() -> None:
     segment = make_segment(make_disk())
-    assert segment.can_hold(100 + 2**31 - 1, 1000)
-    assert not segment.can_hold(100 + 2**31, 1000)
+    assert segment.index_entries_left(120) == 10
     grow(segment, 40)
-    assert not segment.can_hold(200, segment.open_indexes().offsets.size_bytes)
+    used = segment.open_indexes().times.size_bytes
+    assert used == 12 * 19
+    assert segment.index_entries_left(used) == 0
+    assert segment.index_entries_left(used + 12 * 3) == 3
 
 
 def test_scanning_goes_over_batches_larger_than_a_chunk() -> None:
