@@ -9,7 +9,7 @@ export PYTHONHASHSEED ?= 0
 PYTEST := $(BIN)/python -m pytest -q
 
 .DEFAULT_GOAL := help
-.PHONY: help install up cluster test lint types unit crash fuzz conformance answers simulation spark cdc slow test-spark demo bench jars lock coverage docs clean
+.PHONY: help install up cluster test lint types unit crash fuzz conformance answers simulation spark cdc chaos slow test-spark demo bench jars lock coverage docs clean
 # One after the other: each target already uses the whole machine.
 .NOTPARALLEL:
 
@@ -73,6 +73,10 @@ spark: $(VENV)/.tested ## The Spark source and sinks in one Spark session (4 min
 
 cdc: $(VENV)/.tested ## Tails of a real PostgreSQL, killed and restarted (1 minute).
 	$(PYTEST) -n auto --timeout=100 --session-timeout=300 -m "not slow" tests/cdc
+
+MINUTES ?= 5
+chaos: $(VENV)/.tested ## Three nodes killed, paused and cut apart under load (MINUTES=5 or SECONDS=, SEED=).
+	$(BIN)/python -m tests.chaos $(if $(SECONDS),--seconds $(SECONDS),--minutes $(MINUTES)) $(addprefix --seed ,$(SEED))
 
 slow: $(VENV)/.tested ## The tests that `make test` leaves out for their length.
 	$(PYTEST) -n auto --dist=loadfile --timeout=300 -m slow tests/conformance tests/cdc

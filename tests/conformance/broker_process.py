@@ -162,11 +162,11 @@ def free_ports(count: int) -> list[int]:
     raise AssertionError(f"no {count} free ports between {PORTS.start} and {PORTS.stop}")
 
 
-def answers_metadata(port: int) -> bool:
+def answers_metadata(port: int, host: str = "127.0.0.1") -> bool:
     """Whether a broker at `port` knows of a broker: before that, clients get nowhere."""
     request = struct.pack(">hhihi", 3, 1, 1, -1, 0)
     try:
-        with socket.create_connection(("127.0.0.1", port), 1) as connection:
+        with socket.create_connection((host, port), 1) as connection:
             connection.settimeout(2)
             connection.sendall(struct.pack(">i", len(request)) + request)
             answer = connection.recv(12, socket.MSG_WAITALL)
