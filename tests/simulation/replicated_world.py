@@ -152,7 +152,8 @@ class ReplicatedWorld:
             index = self.random.randrange(PARTITIONS)
             self.values += 1
             value = b"%d" % self.values
-            record = [Record(0, 0, None, value)]
+            # Of now: a broker that starts forgets producers whose last record is a day old.
+            record = [Record(0, self.cluster.clock.wall(), None, value)]
             batch = bytes(
                 build_batch(
                     record, producer_id=number, producer_epoch=0, base_sequence=sequences[index]

@@ -23,6 +23,7 @@ logger = logging.getLogger(__name__)
 
 SILENT_MS: Final = 200  # A new controller looks at those that it has not heard for so long.
 PROBE_MS_MAX: Final = 1000
+PROBE_AGAIN_SECONDS: Final = 0.01
 
 
 class DeathWatch:
@@ -32,11 +33,14 @@ class DeathWatch:
 
     def connection_closed(self, node: NodeId) -> None:
         """A broker that had sent heartbeats closed its connection, or lost it."""
+        self._broker.neighbours.lost(node)
         if self._broker.quorum.is_leader:
             self._look_at(node)
 
     def controller_began(self) -> None:
-        """This controller is new: it knows nobody's connection yet."""
+        """This controller is new: it knows nobody's connection yet, but may know why it is."""
+        for node in {*self._broker.neighbours.doubted, self._broker.quorum.shell.leader_before}:
+            self._look_at(node)
         self._broker.call_later(SILENT_MS, self._look_around)
 
     def _look_around(self) -> None:
@@ -68,15 +72,21 @@ class DeathWatch:
         endpoint = known.endpoints.get(listener) if known is not None else None
         if endpoint is None:
             return False
-        try:
-            connection = await Connection.open(
-                broker.env.network,
-                Address(endpoint.host, endpoint.port),
-                client_id="death-watch",
-                timeout_ms=PROBE_MS_MAX,
-            )
-        except ClientError as error:
-            return isinstance(error.__cause__, ConnectionRefusedError)
-        connection.close()
-        await asyncio.sleep(0)
+        give_up_at = broker.now + PROBE_MS_MAX
+        while broker.now < give_up_at:
+            try:
+                connection = await Connection.open(
+                    broker.env.network,
+                    Address(endpoint.host, endpoint.port),
+                    client_id="death-watch",
+                    timeout_ms=PROBE_MS_MAX,
+                )
+            except ClientError as error:
+                if isinstance(error.__cause__, ConnectionRefusedError):
+                    return True
+                await asyncio.sleep(PROBE_AGAIN_SECONDS)  # It may be dying: its door closes last.
+            else:
+                connection.close()
+                await asyncio.sleep(0)
+                return False
         return False

@@ -18,9 +18,10 @@ from ottla.env.environment import Environment
 from ottla.metadata.batches import control_batch
 from ottla.metadata.snapshot_file import SnapshotId
 from ottla.model.errors import Damaged
-from ottla.model.types import Monotonic, Offset
+from ottla.model.types import Monotonic, NodeId, Offset
 from ottla.protocol.control_records import QuorumControl
 from ottla.quorum import effects as fx
+from ottla.quorum.election_state import NOBODY
 from ottla.quorum.machine import Quorum
 from ottla.quorum.messages import Misplaced
 from ottla.records.batch import Batch
@@ -66,6 +67,7 @@ class QuorumShell:
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at: Monotonic | None = None
         self._is_closed = False
+        self.leader_before: NodeId = NOBODY  # Whom this node followed last.
 
     def happened(self, event: Event) -> None:
         """Tell the machine, after all that it was told before has been acted upon."""
@@ -123,7 +125,10 @@ class QuorumShell:
     async def _perform_all(self) -> None:
         try:
             while self._events:
-                for effect in self._events.popleft()(self._env.clock.monotonic()):
+                effects = self._events.popleft()(self._env.clock.monotonic())
+                if self._quorum.state.leader not in (NOBODY, self._quorum.key.id):
+                    self.leader_before = self._quorum.state.leader
+                for effect in effects:
                     await self._perform(effect)
         except Exception as error:  # noqa: BLE001  The node ends with it, whatever it is.
             self.close()

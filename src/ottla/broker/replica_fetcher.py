@@ -7,6 +7,7 @@ does with each answer what `ottla.replication` says: append, cut, begin elsewher
 import asyncio
 import logging
 from collections import deque
+from functools import partial
 from typing import TYPE_CHECKING, Final, assert_never
 
 from ottla.broker.replicated_partition import ReplicatedPartition
@@ -64,6 +65,7 @@ class ReplicaFetcher:
         self._connection: Connection | None = None
         self._sent: deque[asyncio.Future[wire.Response]] = deque()
         self._is_nudged = False
+        self._failures = 0  # In a row.
 
     def __len__(self) -> int:
         return len(self._plan)
@@ -151,6 +153,7 @@ class ReplicaFetcher:
         assert connection is not None, "something was sent on it"
         timeout_ms = settings.replica_socket_timeout_ms + settings.replica_fetch_wait_max_ms
         response = await connection.wait(sent, timeout_ms)
+        self._failures = 0
         synced: list[ReplicatedPartition] = []
         asking: list[tuple[ReplicatedPartition, Follower]] = []
         for key, follower, asked, part in self._plan.answered(response):
@@ -302,6 +305,8 @@ class ReplicaFetcher:
             client_id=f"broker-{broker.node_id}-fetcher",
             timeout_ms=broker.settings.replica_socket_timeout_ms,
         )
+        self._connection.on_lost = partial(broker.neighbours.lost, self._leader)
+        broker.neighbours.reached(self._leader)
         return self._connection
 
     async def _failed(self, error: ClientError) -> None:
@@ -309,6 +314,9 @@ class ReplicaFetcher:
         self._sent.clear()
         self._close()
         logger.info("cannot fetch from broker %d: %s", self._leader, error)
+        self._failures += 1
+        if self._failures == 1:
+            return  # Is it there at all? Others wait to know.
         self._has_work.clear()
         try:
             # Soon, or as soon as there is something new: perhaps another leader.

@@ -25,6 +25,7 @@ from ottla.broker.lifecycle import Lifecycle
 from ottla.broker.log_directories import LogDirectories
 from ottla.broker.memory import RequestMemory
 from ottla.broker.metrics import Metrics
+from ottla.broker.neighbours import Neighbours
 from ottla.broker.partitions import Partitions
 from ottla.broker.prepared_produce import PreparedProduces
 from ottla.broker.producer_ids import ProducerIds
@@ -68,6 +69,7 @@ class Broker:
         self.replicas = Replicas(self)
         self.partitions = Partitions(self, self.directories)
         self.lifecycle = Lifecycle(self)
+        self.neighbours = Neighbours(self)
         self.death_watch = DeathWatch(self)
         self.replica_directories = ReplicaDirectories(self)
         self.producer_ids = ProducerIds(self)
@@ -122,6 +124,7 @@ class Broker:
             self._resolve_settings()
         self.directories.load_logs(self.image)
         self.partitions.load()
+        self.neighbours.load()
         self.quorum.subscribe(self._image_changed)
         self.spawn(self.quorum.run())
         if self.settings.is_controller:
@@ -222,6 +225,7 @@ class Broker:
         self.groups.apply(delta)
         self.replica_directories.image_changed(delta)
         self.lifecycle.image_changed(delta)
+        self.neighbours.image_changed(delta.brokers)
 
     def _resolve_settings(self) -> None:
         """What the cluster has set for its brokers, or for this one, over what the file says."""

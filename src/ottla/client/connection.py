@@ -7,6 +7,7 @@ bytes or waits too long; then everything that was under way fails and a new one 
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from socket import gaierror
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
@@ -67,6 +68,7 @@ class Connection:
         self._correlation_id = 0
         self._failure: ClientError | None = None
         self._has_sent = asyncio.Event()
+        self.on_lost: Callable[[], None] | None = None  # The peer closed it, or the network did.
 
     @classmethod
     async def open(
@@ -174,6 +176,8 @@ class Connection:
         self._has_sent.set()
 
     def closed(self) -> None:
+        if self.is_open and self.on_lost is not None:
+            self.on_lost()
         self._fail(ConnectionLost(f"{self.address} closed the connection"))
 
     async def _negotiate(self) -> None:

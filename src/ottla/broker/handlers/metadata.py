@@ -5,16 +5,18 @@ v4   auto-creation may be declined       v6   a leader without the listener: LIS
 v8   what the caller may do, if asked    v12  topics by id
 
 Better than Kafka, which answers UNKNOWN_TOPIC_OR_PARTITION until the client asks again: a topic
-that is created by the asking is in the answer, and can be written to.
+that is created by the asking is in the answer, and can be written to. Nor is anyone told of a
+leader whose connection has just closed, until it is known whether it lives (`neighbours.py`).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from ottla.broker import cluster_view
 from ottla.broker.connection import Reply
 from ottla.broker.dispatch import handles, send
 from ottla.broker.server import Broker
-from ottla.metadata.cluster import INTERNAL_TOPICS, NO_LEADER, Partition, Topic
+from ottla.metadata.cluster import INTERNAL_TOPICS, NO_LEADER, Endpoint, Partition, Topic
+from ottla.metadata.cluster import Broker as Registration
 from ottla.metadata.image import ClusterImage
 from ottla.metadata.topic_names import fault_of
 from ottla.model.errors import ErrorCode, Refusal
@@ -31,10 +33,23 @@ CREATE_TIMEOUT_MS = 30_000
 def handle(request: wire.Request, reply: Reply, broker: Broker) -> None:
     _check(request, reply.version)
     missing = _to_create(request, reply.version, broker)
-    if not missing:
+    if missing:
+        _create(missing, broker, lambda: _answer(request, reply, broker))
+    elif broker.neighbours.doubted:
+        leaders = {p.leader for t in _topics(request, reply, broker) for p in t.partitions.values()}
+        broker.neighbours.hold(leaders, lambda: _answer(request, reply, broker))
+    else:
         _answer(request, reply, broker)
-        return
-    _create(missing, broker, lambda: _answer(request, reply, broker))
+
+
+def _topics(request: wire.Request, reply: Reply, broker: Broker) -> list[Topic]:
+    """Those that are asked for and are there."""
+    image, ids = broker.image, _ids(request)
+    if _is_for_all(request, reply.version):
+        return list(image.topics_by_name.values())
+    if ids:
+        return [image.topics_by_id[one] for one in ids if one in image.topics_by_id]
+    return [image.topics_by_name[n] for n in _names(request) if n in image.topics_by_name]
 
 
 def _check(request: wire.Request, version: int) -> None:
@@ -100,7 +115,7 @@ def _answer(request: wire.Request, reply: Reply, broker: Broker) -> None:
     response = wire.Response(
         brokers=[
             wire.MetadataResponseBroker(node.id, endpoint.host, endpoint.port, node.rack)
-            for node, endpoint in cluster_view.alive_brokers(image, listener)
+            for node, endpoint in _listed(broker, listener)
         ],
         cluster_id=image.cluster_id,
         controller_id=broker.node_id,
@@ -109,6 +124,13 @@ def _answer(request: wire.Request, reply: Reply, broker: Broker) -> None:
     if request.include_cluster_authorized_operations:
         response.cluster_authorized_operations = cluster_view.CLUSTER_OPERATIONS
     send(reply, response)
+
+
+def _listed(broker: Broker, listener: str) -> Iterator[tuple[Registration, Endpoint]]:
+    yield from cluster_view.alive_brokers(broker.image, listener)
+    for node in broker.neighbours.departed():
+        if listener in node.endpoints:
+            yield node, node.endpoints[listener]
 
 
 def _by_id(
