@@ -9,7 +9,7 @@ export PYTHONHASHSEED ?= 0
 PYTEST := $(BIN)/python -m pytest -q
 
 .DEFAULT_GOAL := help
-.PHONY: help install up cluster test lint types unit crash fuzz conformance answers simulation spark cdc chaos slow test-spark demo bench jars lock coverage docs clean
+.PHONY: help install up cluster test lint types unit crash fuzz conformance answers simulation simulate spark cdc chaos slow test-spark demo bench jars lock coverage docs clean
 # One after the other: each target already uses the whole machine.
 .NOTPARALLEL:
 
@@ -65,8 +65,13 @@ conformance: $(VENV)/.tested ## Real clients and Kafka's own tools (4 minutes); 
 answers: $(VENV)/.tested ## Record Apache Kafka's answers anew, for the conformance tests.
 	$(BIN)/python -m tests.conformance.answers
 
-simulation: $(VENV)/.tested ## A whole broker in virtual time, from seeds (3 minutes).
+simulation: $(VENV)/.tested ## A whole broker, and whole clusters, in virtual time, from seeds (3 minutes).
 	$(PYTEST) -n auto --timeout=120 --session-timeout=300 tests/simulation
+
+SEEDS ?= 1000
+FIRST_SEED ?= 1
+simulate: $(VENV)/.installed ## Many seeds of a cluster on all cores: SEEDS=10000, FIRST_SEED=1, BROKERS=3.
+	$(BIN)/ottla simulate --brokers $(or $(BROKERS),3) --seed $(FIRST_SEED) --count $(SEEDS) --jobs 0
 
 spark: $(VENV)/.tested ## The Spark source and sinks in one Spark session (4 minutes).
 	$(PYTEST) -n 0 --timeout=120 --session-timeout=480 -m "not own_jvm" tests/spark

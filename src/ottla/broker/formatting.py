@@ -79,10 +79,11 @@ def format_directories(
     return done
 
 
-def bootstrap_records(
-    disk: Disk, metadata_directory: str, isr_min: str = "1"
-) -> list[MetadataRecord]:
-    """The first records of the cluster, for the node that leads its first epoch."""
+def bootstrap_records(disk: Disk, metadata_directory: str, *, isr_min: int) -> list[MetadataRecord]:
+    """The first records of the cluster, for the node that leads its first epoch.
+
+    `isr_min` is what its settings have as `min.insync.replicas`.
+    """
     path = f"{metadata_directory}/{BOOTSTRAP_NAME}"
     if not disk.exists(path):
         return [FeatureLevelRecord(METADATA_VERSION, METADATA_VERSION_MAX)]
@@ -90,7 +91,7 @@ def bootstrap_records(
     levels = {r.name: r.feature_level for r in records if isinstance(r, FeatureLevelRecord)}
     if is_elr_enabled(levels):
         # With eligible leader replicas the minimum is the cluster's, so it has to be said there.
-        records.append(ConfigRecord(BROKER_RESOURCE, "", "min.insync.replicas", isr_min))
+        records.append(ConfigRecord(BROKER_RESOURCE, "", "min.insync.replicas", str(isr_min)))
     if has_transactions(levels.get(METADATA_VERSION, 0)):
         begin = BeginTransactionRecord(name="Bootstrap records")
         return [begin, *records, EndTransactionRecord()]

@@ -112,7 +112,11 @@ class Broker:
             self.directories.identity(),
             controller_settings(self.settings),
             metadata_log_settings(self.settings),
-            bootstrap_records(self.env.disk, self.settings.metadata_log_dir),
+            bootstrap_records(
+                self.env.disk,
+                self.settings.metadata_log_dir,
+                isr_min=self.settings.min_insync_replicas,
+            ),
             quorum_settings(self.settings, self.addresses),
         )
         self.quorum.open()

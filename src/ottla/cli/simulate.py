@@ -1,20 +1,29 @@
-"""`ottla simulate`: a broker, its clients and its misfortunes in virtual time, from a seed."""
+"""`ottla simulate`: brokers, their clients and their misfortunes in virtual time, from a seed."""
 
 import os
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
-
-if TYPE_CHECKING:
-    from ottla.simulation.run import Report
 
 
 def simulate(
     seed: Annotated[int, typer.Option("--seed", "-s", help="The first seed to run.")] = 0,
-    count: Annotated[
-        int, typer.Option("--count", "-n", min=1, help="How many seeds to run, one by one.")
+    count: Annotated[int, typer.Option("--count", "-n", min=1, help="How many seeds to run.")] = 1,
+    brokers: Annotated[
+        int, typer.Option("--brokers", "-b", min=1, help="One broker, or a cluster of so many.")
     ] = 1,
+    jobs: Annotated[
+        int, typer.Option("--jobs", "-j", min=0, help="So many at a time; 0: one on each core.")
+    ] = 1,
+    left_out: Annotated[
+        list[str] | None,
+        typer.Option("--without", help="Leave out a kind of fault, or of clients, of a cluster."),
+    ] = None,
+    seconds: Annotated[
+        float | None,
+        typer.Option("--seconds", help="Virtual seconds with faults, instead of the seed's."),
+    ] = None,
     is_traced: Annotated[
         bool, typer.Option("--trace", "-t", help="Print every event as it happens.")
     ] = False,
@@ -22,40 +31,33 @@ def simulate(
         bool, typer.Option("--twice", help="Run each seed twice and compare what happened.")
     ] = False,
     is_logged: Annotated[
-        bool, typer.Option("--log", help="Print the broker's own log lines as well.")
+        bool, typer.Option("--log", help="Print the brokers' own log lines as well.")
     ] = False,
 ) -> None:
-    """Run the whole broker in virtual time, with faults, and check what it promises.
+    """Run whole brokers in virtual time, with faults, and check what they promise.
 
-    The same seed gives the same run. A seed that fails names what was broken.
+    The same seed gives the same run. A seed that fails names what was broken, is made
+    smaller if it is a cluster's, and says how to see it again.
 
     \b
     Examples:
       ottla simulate --seed 42
-      ottla simulate --seed 42 --trace
-      ottla simulate --seed 1 --count 100 --twice
+      ottla simulate --brokers 3 --seed 42 --trace
+      ottla simulate --brokers 3 --count 1000 --jobs 0
     """
     _hash_alike()
     import logging
 
-    from ottla.simulation.run import Failure, simulate
+    from ottla.cli.seeds import Wanted, run_seeds
 
     if not is_logged:
         logging.disable(logging.CRITICAL)
-    failed = 0
-    for number in range(seed, seed + count):
-        listener = typer.echo if is_traced else None
-        try:
-            report = simulate(number, listener=listener)
-            if is_twice and simulate(number) != report:
-                typer.echo(f"seed {number}: two runs differ", err=True)
-                failed += 1
-        except Failure as failure:
-            typer.echo(str(failure), err=True)
-            failed += 1
-        else:
-            typer.echo(_line(report))
-    if failed:
+    wanted = Wanted(brokers, tuple(left_out or ()), seconds, is_traced=is_traced, is_twice=is_twice)
+    try:
+        wanted.plan(seed)
+    except (KeyError, ValueError) as error:
+        raise typer.BadParameter(str(error.args[0])) from None
+    if run_seeds(wanted, range(seed, seed + count), jobs or os.cpu_count() or 1):
         raise typer.Exit(1)
 
 
@@ -65,13 +67,3 @@ def _hash_alike() -> None:
         os.environ["PYTHONHASHSEED"] = "0"
         arguments = [sys.executable, "-m", "ottla.cli.main", *sys.argv[1:]]
         os.execv(sys.executable, arguments)  # noqa: S606
-
-
-def _line(report: "Report") -> str:
-    faults = " ".join(f"{name}={count}" for name, count in report.faults.items())
-    return (
-        f"seed {report.seed}: {report.digest}  {report.events} events in "
-        f"{report.virtual_seconds:.1f} virtual s, {report.starts} starts, {report.acknowledged} of "
-        f"{report.sent} acknowledged, {report.read} read, {report.commits} offsets committed  "
-        f"{faults}"
-    )

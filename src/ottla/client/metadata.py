@@ -53,6 +53,11 @@ class Topic:
             raise Refused(ErrorCode.LEADER_NOT_AVAILABLE, about=f"{self.name}-{partition}")
         return NodeId(found.leader_id)
 
+    def leader_epoch(self, partition: int) -> int:
+        """-1 if the broker did not tell."""
+        found = self.partitions.get(partition)
+        return -1 if found is None else found.leader_epoch
+
 
 class Metadata:
     def __init__(self) -> None:

@@ -105,6 +105,9 @@ class Reader:
             topics.setdefault(known.name, wire.FetchTopic(known.name, known.id)).partitions.append(
                 wire.FetchPartition(
                     topic_partition.partition,
+                    # Else a replica that leads no more may take us for a consumer of its own,
+                    # and say that we are out of its range.
+                    current_leader_epoch=known.leader_epoch(topic_partition.partition),
                     fetch_offset=self.positions[topic_partition],
                     partition_max_bytes=self.settings.partition_bytes_max,
                 )

@@ -37,7 +37,8 @@ class SimulatedChannel:
         """The process of this end takes it over; what has arrived meanwhile is read."""
 
         def take_over() -> None:
-            self._peer = accept(self)
+            if self.is_open:  # Else it broke while this process was paused.
+                self._peer = accept(self)
 
         self._is_paused = False
         self.host.call(take_over)
@@ -82,6 +83,11 @@ class SimulatedChannel:
         if self.is_open:
             self._forget()
             self._send_end(self.host.network.random.randrange(within_ns))
+
+    def fall_silent(self) -> None:
+        """This side's machine is without power: nobody tells the other side."""
+        if self.is_open:
+            self._forget()
 
     def drain(self) -> None:
         """Send as much as may be under way; the rest when the other side has read."""
@@ -148,6 +154,10 @@ class SimulatedChannel:
 
     def _read(self) -> None:
         """One read, as an event loop does it for each socket of a turn; perhaps a short one."""
+        if self.host.is_paused:
+            self._is_reading = True
+            self.host.call(self._read)
+            return
         self._is_reading = False
         if not self.is_open or self._is_paused or not self.host.is_alive:
             return

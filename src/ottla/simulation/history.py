@@ -67,6 +67,7 @@ class History:
         default_factory=lambda: defaultdict(dict)
     )
     reads: int = 0
+    answers: int = 0  # That said that a record is written.
     trims: dict[TopicPartition, "Trim"] = field(default_factory=lambda: defaultdict(Trim))
 
     def sending(self, value: bytes, sent: Sent) -> None:
@@ -74,6 +75,7 @@ class History:
         self.sent[value] = sent
 
     def acknowledged(self, value: bytes, offset: Offset) -> None:
+        self.answers += 1
         sent = self.sent.get(value)
         if sent is not None:  # Else its topic has been deleted meanwhile.
             sent.is_acknowledged, sent.offset = True, offset

@@ -59,7 +59,10 @@ class VirtualLoop(asyncio.BaseEventLoop):
         process = PROCESS.get() if context is None else context.get(PROCESS)
         if process is None:
             return super().call_soon(callback, *args, context=context)
-        return super().call_soon(process.run, callback, args, context=context)
+        handle = super().call_soon(_nothing, context=context)
+        handle._callback = process.run  # type: ignore[attr-defined]
+        handle._args = (callback, args, handle)
+        return handle
 
     def call_at(
         self,
@@ -71,7 +74,10 @@ class VirtualLoop(asyncio.BaseEventLoop):
         process = PROCESS.get() if context is None else context.get(PROCESS)
         if process is None:
             return super().call_at(when, callback, *args, context=context)
-        return super().call_at(when, process.run, callback, args, context=context)
+        handle = super().call_at(when, _nothing, context=context)
+        handle._callback = process.run  # type: ignore[attr-defined]
+        handle._args = (callback, args, handle)
+        return handle
 
     def call_soon_threadsafe(
         self,
@@ -86,3 +92,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def _write_to_self(self) -> None:
         pass
+
+
+def _nothing() -> None:
+    pass

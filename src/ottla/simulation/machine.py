@@ -35,7 +35,8 @@ POLL_SECONDS = 0.01
 class MachineDisk(SimulatedDisk):
     """A disk whose operations show in the trace, and whose crashes kill the process at once."""
 
-    def __init__(self, source: Random, clock: VirtualClock, trace: Trace) -> None:
+    def __init__(self, source: Random, clock: VirtualClock, trace: Trace, host: str) -> None:
+        self._name = "disk" if host == HOST else f"disk of {host}"
         self._clock = clock
         self._trace = trace
         self.on_crash: Callable[[], None] = _nothing
@@ -60,7 +61,7 @@ class MachineDisk(SimulatedDisk):
         self.capacity_bytes = CAPACITY_BYTES
 
     def step(self, operation: str, path: str, generation: int | None = None) -> bool:
-        self._trace.note(f"disk {operation} {path}")
+        self._trace.note(f"{self._name} {operation} {path}")
         self.on_step(operation, path)
         crashes = super().step(operation, path, generation)
         if crashes:
@@ -69,8 +70,19 @@ class MachineDisk(SimulatedDisk):
 
 
 class Machine:
-    def __init__(self, plan: Plan, network: SimulatedNetwork, clock: VirtualClock) -> None:
-        self.disk = MachineDisk(Random(f"disk/{plan.seed}"), clock, network.trace)
+    def __init__(
+        self,
+        plan: Plan,
+        network: SimulatedNetwork,
+        clock: VirtualClock,
+        *,
+        host: str = HOST,
+        settings: Settings | None = None,
+    ) -> None:
+        """Without `settings` it is alone, as `ottla up` would start it."""
+        self.host = host
+        self._source = f"{plan.seed}" if host == HOST else f"{plan.seed}/{host}"
+        self.disk = MachineDisk(Random(f"disk/{self._source}"), clock, network.trace, host)
         self.process: Process | None = None
         self.broker: Broker | None = None  # While it serves.
         self.starts = 0
@@ -79,10 +91,7 @@ class Machine:
         self._plan = plan
         self._network = network
         self.clock = clock  # The broker's own, which may be set wrong.
-        directories = [f"/data-{number}" for number in range(plan.log_dirs)]
-        properties = zero_configuration(",".join(directories), host=HOST, port=PORT)
-        properties |= {"ottla.disk.reserve.bytes": "4096", **plan.settings}
-        self._settings = Settings.load(properties, host_name=lambda: HOST)
+        self._settings = settings or settings_alone(plan)
 
     def supervise(self) -> None:
         """Start the broker if it is down and its time to be down is over."""
@@ -97,20 +106,31 @@ class Machine:
 
     def kill(self, down_ms: int) -> None:
         """As kill -9: the page cache survives."""
-        self._network.trace.note("kill")
+        self._note("kill")
         self._die(down_ms)
 
     def cut_power(self, down_ms: int) -> None:
-        self._network.trace.note("power loss")
+        self._note("power loss")
         self._die(down_ms)
         self.disk.cut_power()
+
+    def pause(self) -> None:
+        """As SIGSTOP: its connections stay, and nothing answers."""
+        if self.process is not None:
+            self._note("pause")
+            self.process.pause()
+
+    def resume(self) -> None:
+        if self.process is not None and self.process.is_paused:
+            self._note("resume")
+            self.process.resume()
 
     async def stop(self, down_ms: int = 0) -> None:
         """Stop the broker cleanly, if it serves."""
         broker, process = self.broker, self.process
         if broker is None or process is None:
             return
-        self._network.trace.note("stop")
+        self._note("stop")
         self.broker = None
         stopping = process.start(broker.stop())
         await asyncio.wait([stopping, process.killed], return_when=asyncio.FIRST_COMPLETED)
@@ -120,13 +140,14 @@ class Machine:
 
     def _start(self) -> None:
         self.starts += 1
-        self._network.trace.note(f"start {self.starts}")
+        self._note(f"start {self.starts}")
         if self.starts > STARTS_MAX:
             raise Violation(f"the broker was started {STARTS_MAX} times and never stays")
         self.bury()
         self.disk.kill()  # Whatever the last process held is free.
         self.disk.on_crash = lambda: self._die(RESTART_MS)
-        process = self.process = Process(f"broker/{self.starts}")
+        self._network.power_on(self.host)
+        process = self.process = Process(f"{self.host}/{self.starts}")
         task = process.start(self._run(process))
         task.add_done_callback(lambda task: self._ended(process, task))
 
@@ -153,28 +174,38 @@ class Machine:
         env = Environment(
             clock=self.clock,
             disk=self.disk,
-            network=self._network.host(HOST),
-            workers=SimulatedWorkers(Random(f"workers/{self._plan.seed}/{self.starts}")),
-            random=Random(f"broker/{self._plan.seed}/{self.starts}"),
+            network=self._network.host(self.host),
+            workers=SimulatedWorkers(Random(f"workers/{self._source}/{self.starts}")),
+            random=Random(f"broker/{self._source}/{self.starts}"),
         )
         prepare_up(self.disk, self._settings, self.clock.wall(), env.random.randbytes)
         broker = Broker(self._settings, env)
         await broker.start()
         if self.process is process:
             self.broker = broker
-            self._network.trace.note("serving")
+            self._note("serving")
         await broker.failed
+
+    def _note(self, what: str) -> None:
+        self._network.trace.note(what if self.host == HOST else f"{self.host}: {what}")
 
     def _ended(self, process: Process, task: "asyncio.Task[None]") -> None:
         """It could not start, or not go on: only a sick disk is a reason."""
         if self.process is not process or task.cancelled():
             return
         error = task.exception()
-        self._network.trace.note(f"the broker ended: {type(error).__name__}")
+        self._note(f"the broker ended: {type(error).__name__}")
         self._die(RESTART_MS)
         if isinstance(error, OSError | Damaged | Refusal) and self._plan.has_sick_disk:
             return
         raise Violation(f"the broker ended by itself: {error!r}") from error
+
+
+def settings_alone(plan: Plan) -> Settings:
+    directories = [f"/data-{number}" for number in range(plan.log_dirs)]
+    properties = zero_configuration(",".join(directories), host=HOST, port=PORT)
+    properties |= {"ottla.disk.reserve.bytes": "4096", **plan.settings}
+    return Settings.load(properties, host_name=lambda: HOST)
 
 
 def _nothing(*_: str) -> None:

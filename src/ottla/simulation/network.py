@@ -5,8 +5,9 @@ arrive in pieces of any size, and only so many are under way that have not been 
 host's turn sends leaves at the end of the turn, after the host's `before_sending` hook.
 """
 
+import asyncio
 import errno
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextvars import Context
 from dataclasses import dataclass
 from random import Random
@@ -20,6 +21,7 @@ from ottla.simulation.trace import Trace
 
 FIRST_FREE_PORT: Final = 49_152
 LOCAL: Final = frozenset({"", "localhost", "127.0.0.1", "0.0.0.0", "::", "::1"})  # noqa: S104
+NEVER_SLOW: Final = (0, 0)
 TICK_NS: Final = 20 * MICROSECOND  # What arrives within one tick is served in one turn.
 
 
@@ -44,6 +46,11 @@ class SimulatedNetwork:
         self.channels: list[SimulatedChannel] = []  # Every open end, in the order of opening.
         self._listening: dict[tuple[str, int], SimulatedListener] = {}
         self._clogged_until_ns: dict[str, int] = {}
+        # From one host to another, in this direction only: until when, and how much slower.
+        self._cut_until_ns: dict[tuple[str, str], int] = {}
+        self._slow: dict[tuple[str, str], tuple[int, int]] = {}
+        self._off: dict[str, list[SimulatedChannel]] = {}  # Hosts without power, and who waits.
+        self._waiting: list[asyncio.Future[None]] = []  # For a host to be reached.
         self._next_port = FIRST_FREE_PORT
         self._next_number = 0
 
@@ -55,6 +62,54 @@ class SimulatedNetwork:
         """Nothing from or to this host arrives for a while; then all does."""
         self.trace.note(f"clog {name} for {duration_ns} ns")
         self._clogged_until_ns[name] = self.loop.now_ns + duration_ns
+
+    def cut(self, senders: Iterable[str], receivers: Iterable[str], duration_ns: int) -> None:
+        """What the ones send to the others arrives when this is over, as TCP sends it again."""
+        pairs = [(one, other) for one in senders for other in receivers if one != other]
+        self.trace.note(f"cut {pairs} for {duration_ns} ns")
+        for pair in pairs:
+            self._cut_until_ns[pair] = self.loop.now_ns + duration_ns
+
+    def slow_down(self, sender: str, receiver: str, delay_ns: int, duration_ns: int) -> None:
+        """What one sends to the other takes about so much longer, for a while."""
+        self.trace.note(f"slow {sender} to {receiver} by {delay_ns} ns for {duration_ns} ns")
+        self._slow[sender, receiver] = (self.loop.now_ns + duration_ns, delay_ns)
+
+    def heal(self) -> None:
+        """What is sent from now on arrives."""
+        self._clogged_until_ns.clear()
+        self._cut_until_ns.clear()
+        self._slow.clear()
+
+    def power_off(self, name: str) -> None:
+        """A machine goes dark: its connections are not closed, and nobody refuses new ones."""
+        self.trace.note(f"{name} goes dark")
+        ends = [channel for channel in self.channels if channel.host.name == name]
+        self._off[name] = [end.other for end in ends]
+        for end in ends:
+            end.fall_silent()
+
+    def power_on(self, name: str) -> None:
+        """Whoever still talks to a connection of before is told that there is none."""
+        for end in self._off.pop(name, ()):
+            self.loop.after(self.random.randrange(200 * MILLISECOND), end._end)
+        waiting, self._waiting = self._waiting, []
+        for future in waiting:
+            _set(future)
+
+    async def wait_reached(self, sender: str, receiver: str) -> None:
+        """Until a word of the one has come to the other, and an answer back."""
+        while True:
+            future = self.loop.create_future()
+            if receiver in self._off:
+                self._waiting.append(future)
+            else:
+                arrival = self.arrival_ns(sender, receiver)
+                arrival = max(arrival, self._cut_until_ns.get((receiver, sender), 0))
+                self.loop.after(arrival - self.loop.now_ns, _set, future)
+            await future
+            if receiver not in self._off:
+                return
 
     def reset_some(self, name: str, probability: float) -> int:
         """Break connections of a host, in the middle of whatever they carry."""
@@ -73,6 +128,10 @@ class SimulatedNetwork:
         clogged = max(
             self._clogged_until_ns.get(sender, 0), self._clogged_until_ns.get(receiver, 0)
         )
+        slow_until, slowness = self._slow.get((sender, receiver), NEVER_SLOW)
+        if now < slow_until:
+            delay += int(self.random.expovariate(1.0) * slowness)
+        clogged = max(clogged, self._cut_until_ns.get((sender, receiver), 0))
         arrival = max(now, clogged) + delay
         return arrival - arrival % TICK_NS + TICK_NS
 
@@ -127,10 +186,7 @@ class SimulatedHost:
     async def connect(self, host: str, port: int, accept: Callable[[Channel], Peer]) -> Channel:
         network = self.network
         name = self.name if host in LOCAL else host
-        future = network.loop.create_future()
-        arrival = network.arrival_ns(self.name, name)
-        network.loop.after(arrival - network.loop.now_ns, _set, future)
-        await future
+        await network.wait_reached(self.name, name)
         listener = network.find(name, port)
         if listener is None:
             raise ConnectionRefusedError(errno.ECONNREFUSED, f"{name}:{port} refused")
@@ -160,12 +216,18 @@ class SimulatedHost:
             callback(*args)
         elif self.process is None:  # What follows must not end with the process that called.
             Context().run(callback, *args)
+        elif self.process.is_paused:
+            self.process.call_on_resume(callback, *args)
         elif self.process.is_alive:
             self.process.call(callback, *args)
 
     @property
     def is_alive(self) -> bool:
         return self.process is None or self.process.is_alive
+
+    @property
+    def is_paused(self) -> bool:
+        return self.process is not None and self.process.is_paused
 
     def _end_turn(self) -> None:
         self._is_end_scheduled = False
@@ -211,9 +273,9 @@ class SimulatedListener:
             channel.vanish(within_ns=1)
 
 
-def _set(future: "object") -> None:
-    if not future.done():  # type: ignore[attr-defined]
-        future.set_result(None)  # type: ignore[attr-defined]
+def _set(future: "asyncio.Future[None]") -> None:
+    if not future.done():
+        future.set_result(None)
 
 
 def _nothing() -> None:

@@ -52,6 +52,11 @@ class Plan:
         return bool(self.rates.disk_full or self.rates.disk_error)
 
     @property
+    def is_known_everywhere(self) -> bool:
+        """Whether a topic that was confirmed is known to whoever is asked."""
+        return True
+
+    @property
     def may_lose_acknowledged(self) -> bool:
         """Without a sync before it, an acknowledgement does not survive a power loss."""
         return bool(self.rates.power_loss) and not self.is_synced

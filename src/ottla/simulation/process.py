@@ -25,17 +25,41 @@ class Process:
         self.killed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.on_killed: list[Callable[[], None]] = []
         self._tasks: list[asyncio.Task[Any]] = []
+        self._held: list[tuple[Callable[..., Any], tuple[Any, ...], asyncio.Handle | None]] = []
+        self.is_paused = False
         self._context = copy_context()
         self._context.run(PROCESS.set, self)
 
-    def run(self, callback: Callable[..., Any], args: tuple[Any, ...]) -> None:
-        if self.is_alive:
+    def run(
+        self, callback: Callable[..., Any], args: tuple[Any, ...], handle: asyncio.Handle
+    ) -> None:
+        """The loop's turn for `handle` has come."""
+        handle._args = ()  # It holds itself.
+        if self.is_paused:
+            self._held.append((callback, args, handle))
+        elif self.is_alive:
             callback(*args)
 
     def call(self, callback: Callable[..., Value], *args: Any) -> Value:
         """Do something as this process, now."""
         assert self.is_alive, "a dead process does nothing"
         return self._context.run(callback, *args)
+
+    def call_on_resume(self, callback: Callable[..., Any], *args: Any) -> None:
+        self._held.append((callback, args, None))
+
+    def pause(self) -> None:
+        """As SIGSTOP: nothing of it runs, and whatever comes to it waits."""
+        self.is_paused = True
+
+    def resume(self) -> None:
+        """All that was due meanwhile happens now, in the order in which it was due."""
+        self.is_paused = False
+        held, self._held = self._held, []
+        loop = asyncio.get_running_loop()
+        for callback, args, handle in held:
+            context = self._context if handle is None else handle._context  # type: ignore[attr-defined]
+            loop.call_soon(_run_late, callback, args, handle, context=context)
 
     def start(self, work: Coroutine[Any, Any, Value]) -> "asyncio.Task[Value]":
         loop = asyncio.get_running_loop()
@@ -50,7 +74,8 @@ class Process:
     def kill(self) -> None:
         if not self.is_alive:
             return
-        self.is_alive = False
+        self.is_alive = self.is_paused = False
+        self._held.clear()
         self.killed.set_result(None)
         for callback in self.on_killed:
             callback()
@@ -67,6 +92,13 @@ class Process:
                     self._context.run(work.close)
                     break
         self._tasks.clear()
+
+
+def _run_late(
+    callback: Callable[..., Any], args: tuple[Any, ...], handle: asyncio.Handle | None
+) -> None:
+    if handle is None or not handle.cancelled():
+        callback(*args)
 
 
 PROCESS: ContextVar[Process | None] = ContextVar("PROCESS", default=None)

@@ -5,17 +5,14 @@ come to an end within a bounded time, and what is in the logs must be what the h
 """
 
 import asyncio
-import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
-from typing import Any
 
 from ottla.client.cluster import ClientSettings, Cluster
 from ottla.env.network import Address
 from ottla.simulation.changes import Changes
 from ottla.simulation.clock import VirtualClock
-from ottla.simulation.disk import Crashed
 from ottla.simulation.group_history import GroupHistory
 from ottla.simulation.group_invariants import GroupInvariants, group_limits
 from ottla.simulation.group_workload import GroupWorkload
@@ -26,9 +23,11 @@ from ottla.simulation.machine import HOST, PORT, Machine
 from ottla.simulation.nemesis import Nemesis
 from ottla.simulation.network import SimulatedNetwork
 from ottla.simulation.plan import Plan, plan_for
-from ottla.simulation.process import task_factory
+from ottla.simulation.running import Failure, new_loop, raise_first, run_world
 from ottla.simulation.trace import Trace
 from ottla.simulation.workload import Workload
+
+__all__ = ["Failure", "Report", "World", "simulate"]
 
 HEAL_SECONDS_MAX = 90.0  # After the last fault, until every client has come to its end.
 WATCH_SECONDS = 0.02
@@ -50,18 +49,6 @@ class Report:
     faults: dict[str, int]
 
 
-class Failure(Exception):
-    """A run broke a promise: the seed with which it does so again, and what came before."""
-
-    def __init__(self, plan: Plan, error: BaseException, trace: Trace) -> None:
-        last = "\n".join(list(trace.lines)[-30:])
-        super().__init__(
-            f"seed {plan.seed}: {error}\n  plan: {plan}\n  replay: ottla simulate --seed "
-            f"{plan.seed}\n  the last events:\n{last}"
-        )
-        self.plan = plan
-
-
 def simulate(
     seed: int,
     plan: Plan | None = None,
@@ -73,23 +60,13 @@ def simulate(
     `arrange` may change the world before it begins.
     """
     plan = plan or plan_for(seed)
-    loop = VirtualLoop()
-    loop.set_task_factory(task_factory)  # type: ignore[arg-type]
+    loop = new_loop()
     trace = Trace(lambda: loop.now_ns)
     trace.listener = listener
     world = World(plan, loop, trace)
     if arrange is not None:
         arrange(world)
-    try:
-        with _errors_collected(loop) as errors:
-            try:
-                loop.run_until_complete(world.run(errors))
-            finally:
-                world.end()
-    except Exception as error:
-        raise Failure(plan, _reason(error), trace) from error
-    finally:
-        _close(loop)
+    run_world(world, plan, loop, trace, replay=f"ottla simulate --seed {seed}")
     return world.report()
 
 
@@ -126,7 +103,7 @@ class World:
         await self.machine.stop()  # A clean stop and start must change nothing either.
         await self.machine.wait_serving()
         await self._audit()
-        _raise_first(errors)
+        raise_first(errors)
 
     async def _prepare(self) -> None:
         try:
@@ -184,7 +161,7 @@ class World:
     async def _watch(self, errors: list[BaseException]) -> None:
         while True:
             await asyncio.sleep(WATCH_SECONDS)
-            _raise_first(errors)
+            raise_first(errors)
             self._invariants.check()
             self._group_invariants.check()
             self.machine.supervise()
@@ -214,41 +191,3 @@ class World:
             commits=self.group_history.commits,
             faults=dict(sorted(self.nemesis.counts.items())),
         )
-
-
-@contextlib.contextmanager
-def _errors_collected(loop: VirtualLoop) -> Iterator[list[BaseException]]:
-    """What callbacks raise, which asyncio would only log."""
-    errors: list[BaseException] = []
-
-    def handle(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        error = context.get("exception")
-        if isinstance(error, Crashed):
-            return  # The process died there, as it was meant to.
-        errors.append(error or Violation(str(context["message"])))
-
-    loop.set_exception_handler(handle)
-    yield errors
-
-
-def _raise_first(errors: list[BaseException]) -> None:
-    if errors:
-        raise Violation(f"an error that nobody caught: {errors[0]!r}") from errors[0]
-
-
-def _reason(error: BaseException) -> BaseException:
-    """The first plain error inside of groups of them."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
-
-
-def _close(loop: VirtualLoop) -> None:
-    """End what is left without letting it run on."""
-    loop.set_exception_handler(lambda *_: None)
-    for task in asyncio.all_tasks(loop):
-        task._log_destroy_pending = False  # type: ignore[attr-defined]
-        work = task.get_coro()
-        with contextlib.suppress(BaseException):
-            work.close()
-    loop.close()

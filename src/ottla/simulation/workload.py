@@ -137,6 +137,8 @@ class Workload:
     def _check_explained(self, error: ClientError, sent: Sent) -> None:
         topic_partition = sent.topic_partition
         is_spent = isinstance(error, Refused) and error.code in LOST_SEQUENCES
+        if isinstance(error, UnknownTopic) and not self.plan.is_known_everywhere:
+            return
         if topic_partition.topic in self.deleted or _may_fail(error):
             return
         if is_spent and self.plan.may_lose_acknowledged:
@@ -200,6 +202,8 @@ class Workload:
         """Whether a consumer may meet this: its topic was deleted, or power loss cut the log."""
         if _is_out_of_range(error):
             return self.plan.may_lose_acknowledged or self.plan.is_trimmed
+        if isinstance(error, UnknownTopic) and not self.plan.is_known_everywhere:
+            return True
         return error.is_retriable or bool(self.deleted) or _may_fail(error)
 
     # At the end.
@@ -294,5 +298,6 @@ EXPLAINED = frozenset(
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
         ErrorCode.LEADER_NOT_AVAILABLE,
         ErrorCode.BROKER_NOT_AVAILABLE,
+        ErrorCode.INVALID_REPLICATION_FACTOR,  # Some broker is stopping just now.
     }
 )

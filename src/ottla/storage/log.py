@@ -220,8 +220,7 @@ class Log:
 
         Note `end_offset` first; when all are synced, call `synced_to` with it.
         """
-        work = self._segments.unsynced
-        self._segments.unsynced = []
+        work, self._segments.unsynced = self._segments.unsynced, []
         if self.epochs.is_dirty:
             path = f"{self.directory}/{LEADER_EPOCHS}"
             work.append(EpochsToWrite(self.disk, path, self.epochs.entries()))
@@ -244,6 +243,7 @@ class Log:
 
     def synced_to(self, offset: Offset) -> None:
         self.recovery_point = max(self.recovery_point, min(offset, self._syncing_end))
+        self._segments.is_first_name_durable = True
 
     def sync(self) -> None:
         sync_all(self.unsynced_files())

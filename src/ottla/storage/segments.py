@@ -25,6 +25,9 @@ class Segments:
         self.active = segments[-1]
         self.unsynced: list[Syncable] = []  # What the next round of syncing has to include.
         self.deletion = Deletion(open_files.disk, directory)
+        # Where the log begins is known by the name of its first segment alone, so this must not
+        # be lost while a later one stays.
+        self.is_first_name_durable = True
         self._open_files = open_files
         self._disk: Disk = open_files.disk
         self._directory = directory
@@ -68,6 +71,7 @@ class Segments:
             for path in (segment.log_path, *map(segment.path, INDEXES)):
                 self.sync_later(path)
         if recovered or is_new:
+            self.is_first_name_durable = False
             self.sync_directory_later()
 
     def sync_directory_later(self) -> None:
@@ -84,6 +88,9 @@ class Segments:
     def roll(self, config: LogConfig, now: Millis) -> None:
         """Seal the active segment and begin the next. An OSError on the way changes nothing."""
         sealed = self.active
+        if not self.is_first_name_durable:
+            self._disk.sync_directory(self._directory)
+            self.is_first_name_durable = True
         written = sealed.write_indexes()
         segment = self._create(sealed.next_offset, config, now)
         for path in written:
@@ -123,9 +130,10 @@ class Segments:
     def drop_oldest(self, due_ms: Millis) -> Segment:
         """Rename the oldest away; it is removed at `due_ms`."""
         assert len(self.all) > 1, "a log always has a segment to append to"
+        self._disk.sync_directory(self._directory)  # First the name of what will be the oldest.
         segment = self.all.pop(0)
         self.deletion.rename_away(segment, due_ms)
-        # One by one: a power cut must not bring back an older segment without a younger one.
+        # Then one by one: a power cut must not bring back an older one without a younger one.
         self._disk.sync_directory(self._directory)
         return segment
 

@@ -83,7 +83,7 @@ class Node:
             Identity(ONE, meta.cluster_id, meta.directory_id),
             ControllerSettings(ONE),
             self.settings,
-            bootstrap_records(self.disk, "/data"),
+            bootstrap_records(self.disk, "/data", isr_min=1),
         )
 
     async def started(self) -> QuorumDriver:

@@ -190,7 +190,7 @@ def test_a_crash_while_formatting_leaves_the_rest_to_the_next_try() -> None:
 
 def test_the_first_records_of_a_cluster_are_one_transaction() -> None:
     disk = formatted()
-    assert bootstrap_records(disk, "/a") == [
+    assert bootstrap_records(disk, "/a", isr_min=1) == [
         BeginTransactionRecord(name="Bootstrap records"),
         METADATA_30,
         EndTransactionRecord(),
@@ -203,7 +203,7 @@ def test_with_elr_the_cluster_has_a_minimum_of_in_sync_replicas_from_the_start()
     batches = snapshot_bytes([METADATA_30, elr], 30, now=NOW, last_timestamp=0, epoch=0)
     disk.remove("/a/bootstrap.checkpoint")
     disk.open("/a/bootstrap.checkpoint", create=True).append(list(batches))
-    assert bootstrap_records(disk, "/a", "2")[1:-1] == [
+    assert bootstrap_records(disk, "/a", isr_min=2)[1:-1] == [
         METADATA_30,
         elr,
         ConfigRecord(4, "", "min.insync.replicas", "2"),

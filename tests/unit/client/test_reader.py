@@ -247,3 +247,19 @@ def test_a_broker_without_topic_ids_is_read_by_name() -> None:
         assert world.broker.requests[-1][1] == 12
 
     world.run(work)
+
+
+def test_a_fetch_names_the_leader_epoch_that_we_know() -> None:
+    world = World()
+
+    async def work() -> None:
+        write(world.broker, b"a")
+        cluster = world.cluster()
+        reader = Reader(cluster, {PLACE: 0})
+        known = await cluster.topic(PLACE.topic)
+        known.partitions[PLACE.partition].leader_epoch = 7
+        await read(reader)
+        fetched = world.broker.requests[-1][2].topics[0].partitions[0]
+        assert fetched.current_leader_epoch == 7
+
+    world.run(work)

@@ -162,3 +162,90 @@ def test_a_host_goes_on_after_the_process_that_woke_it_was_killed() -> None:
         first.bury()
 
     run(world)
+
+
+def test_a_cut_in_one_direction_holds_up_what_goes_there_and_nothing_else() -> None:
+    async def world(network: SimulatedNetwork) -> None:
+        client, server = await pair(network)
+        network.cut(["client"], ["server"], 5_000 * MILLISECOND)
+        client.channel.send([b"to"])
+        server.channel.send([b"fro"])
+        await asyncio.sleep(1)
+        assert (server.data, client.data) == (b"", b"fro")
+        await asyncio.sleep(5)
+        assert server.data == b"to"
+
+    run(world)
+
+
+def test_who_gets_no_answer_does_not_connect_until_the_cut_is_over() -> None:
+    async def world(network: SimulatedNetwork) -> None:
+        await pair(network)
+        network.cut(["server"], ["client"], 5_000 * MILLISECOND)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(4):
+                await network.host("client").connect("server", 9092, Recorder)
+        async with asyncio.timeout(2):
+            await network.host("client").connect("server", 9092, Recorder)
+
+    run(world)
+
+
+def test_a_slow_link_is_slow_for_a_while() -> None:
+    async def world(network: SimulatedNetwork) -> None:
+        network.slow_down("client", "server", 60_000 * MILLISECOND, 1_000 * MILLISECOND)
+
+        def delay_ns(sender: str, receiver: str) -> int:
+            return network.arrival_ns(sender, receiver) - network.loop.now_ns
+
+        assert max(delay_ns("client", "server") for _ in range(20)) > 10_000 * MILLISECOND
+        assert max(delay_ns("server", "client") for _ in range(20)) < 10 * MILLISECOND
+        await asyncio.sleep(2)
+        assert max(delay_ns("client", "server") for _ in range(20)) < 10 * MILLISECOND
+
+    run(world)
+
+
+def test_a_host_without_power_says_nothing_until_it_is_back() -> None:
+    async def world(network: SimulatedNetwork) -> None:
+        client, server = await pair(network)
+        network.power_off("server")
+        client.channel.send([b"?"])
+        await asyncio.sleep(5)
+        assert not client.is_closed
+        assert not server.is_closed
+        connecting = asyncio.ensure_future(network.host("client").connect("server", 9092, Recorder))
+        await asyncio.sleep(5)
+        assert not connecting.done(), "nobody refuses"
+        network.power_on("server")
+        await asyncio.sleep(1)
+        assert client.is_closed
+        assert connecting.done()
+
+    run(world)
+
+
+def test_a_paused_process_accepts_and_reads_when_it_goes_on() -> None:
+    async def world(network: SimulatedNetwork) -> None:
+        peers: list[Recorder] = []
+
+        def accept(channel: Channel) -> Recorder:
+            peers.append(Recorder(channel))
+            return peers[-1]
+
+        process = Process("server")
+        host = process.call(network.host, "server")
+        (await process.start(host.listen("", 9092, accept))).start()
+        process.pause()
+        channel = await network.host("client").connect("server", 9092, Recorder)
+        broken = await network.host("client").connect("server", 9092, Recorder)
+        channel.send([b"hello"])
+        await asyncio.sleep(1)
+        assert peers == []
+        broken.reset()
+        await asyncio.sleep(1)
+        process.resume()
+        await asyncio.sleep(1)
+        assert [bytes(peer.data) for peer in peers] == [b"hello"]
+
+    run(world)

@@ -54,6 +54,47 @@ def test_others_live_on_when_one_is_killed() -> None:
     assert done == ["second"]
 
 
+def test_a_paused_process_does_later_what_was_due_in_the_order_in_which_it_was() -> None:
+    done: list[tuple[str, float]] = []
+    loop_time = lambda: asyncio.get_running_loop().time()  # noqa: E731
+
+    async def work() -> None:
+        loop = asyncio.get_running_loop()
+        cancelled = loop.call_later(3, done.append, ("cancelled", 0.0))
+        loop.call_later(2, cancelled.cancel)
+        await asyncio.sleep(2.5)
+        done.append(("slept", loop_time()))
+        await asyncio.sleep(1)
+        done.append(("slept again", loop_time()))
+
+    async def world() -> None:
+        process = Process("sleeper")
+        task = process.start(work())
+        await asyncio.sleep(1)
+        process.pause()
+        await asyncio.sleep(9)
+        assert done == []
+        process.resume()
+        await task
+
+    run(world())
+    assert done == [("slept", 10.0), ("slept again", 11.0)]
+
+
+def test_a_paused_process_can_be_killed() -> None:
+    async def world() -> None:
+        process = Process("sleeper")
+        process.start(asyncio.sleep(1))
+        await asyncio.sleep(0)
+        process.pause()
+        await asyncio.sleep(2)
+        process.kill()
+        await asyncio.sleep(2)
+        process.bury()
+
+    run(world())
+
+
 def test_a_coroutine_that_will_not_end_is_buried_all_the_same() -> None:
     async def stubborn() -> None:
         try:

@@ -1,7 +1,8 @@
+from ottla.storage.log import Log
 from ottla.storage.open_files import OpenFiles
 from ottla.storage.segment import Segment
 from ottla.storage.segments import Segments
-from tests.unit.storage.making import DIRECTORY, NOW, SMALL, make_batch, make_disk
+from tests.unit.storage.making import DIRECTORY, NAME, NOW, SMALL, make_batch, make_disk
 
 
 def make_segments(*counts: int) -> Segments:
@@ -24,6 +25,21 @@ def make_segments(*counts: int) -> Segments:
 
 def bases(segments: Segments) -> list[int]:
     return [segment.base_offset for segment in segments.all]
+
+
+def test_power_loss_takes_no_first_segment_and_leaves_a_later_one() -> None:
+    """Where a log begins is known by nothing else: the rest would pass for what retention left."""
+    left = set()
+    for seed in range(60):
+        disk = make_disk(seed)
+        log = Log.open(disk, DIRECTORY, NAME, SMALL, clean=False, now=NOW)
+        for _ in range(30):
+            log.append([make_batch(base_offset=log.end_offset)], NOW)
+        disk.cut_power()
+        names = [name for name in disk.list(DIRECTORY) if name.endswith(".log")]
+        left.add(len(names))
+        assert not names or names[0] == "00000000000000000000.log", f"seed {seed}"
+    assert len(left) > 1, "some lose the names of later ones"
 
 
 def test_an_offset_is_in_the_last_segment_that_does_not_begin_after_it() -> None:
