@@ -195,7 +195,7 @@ class Leader:
         if assignment.partition_epoch <= self.assignment.partition_epoch:
             return []
         is_new_epoch = assignment.leader_epoch > self.assignment.leader_epoch
-        self.assignment = assignment
+        self._assign(assignment)
         self._pending = None
         if is_new_epoch:
             self.epoch_start = log_end
@@ -215,7 +215,7 @@ class Leader:
             return []
         if proposal is self._pending:
             self._pending = None
-        self.assignment = assignment
+        self._assign(assignment)
         return self._expand() + self._advance(now)
 
     def isr_refused(self, proposal: ProposeIsr, code: ErrorCode) -> list[Effect]:
@@ -226,6 +226,13 @@ class Leader:
             self._pending = None
             return []
         return [] if code in _SETTLED_BY_METADATA else [proposal]
+
+    def _assign(self, assignment: Assignment) -> None:
+        """Whoever leaves the ISR is waited for again only once it has caught up again."""
+        for node in self.isr:
+            if node not in assignment.isr and node in self._replicas:
+                self._replicas[node].given_up()
+        self.assignment = assignment
 
     def _track(self, now: Monotonic) -> None:
         """Followers as they are assigned; those of the ISR count as caught up at first."""

@@ -57,3 +57,8 @@ class Replica:
         """The same leader leads in a new epoch: nobody has failed to keep up with it yet."""
         self._our_end = our_end
         self._fetched_at = self.caught_up_at = now if is_in_isr else LONG_AGO
+
+    def given_up(self) -> None:
+        """It left the ISR: what it held before says nothing of when it comes back."""
+        self.end, self.is_fetching = UNKNOWN_END, False
+        self._fetched_at = self.caught_up_at = LONG_AGO

@@ -153,6 +153,28 @@ def test_one_that_has_all_but_may_not_join_is_not_waited_for() -> None:
     assert leading.fetched(TWO, 11) == [Committed(11)]
 
 
+def test_one_that_left_the_isr_is_not_waited_for_before_it_fetches_again() -> None:
+    """It is heard by the controller again at once, but its own connections may take a while."""
+    leading = Leading()
+    leading.fetched(THREE, 10)
+    leading.eligible.discard((THREE, 30))  # Fenced, and so out of the ISR,
+    leading.leader.assigned(Assignment(5, 8, ALL, (ONE, TWO)), 10, Monotonic(2))
+    leading.eligible.add((THREE, 30))  # and back, long before it could be called slow.
+    leading.appended(11, now=3)
+    assert leading.fetched(TWO, 11, now=3) == [Committed(11)]
+
+
+def test_one_that_comes_back_is_waited_for_as_soon_as_it_has_caught_up() -> None:
+    leading = Leading()
+    leading.leader.assigned(Assignment(5, 8, ALL, (ONE, TWO)), 10, Monotonic(2))
+    (asked,) = leading.fetched(THREE, 10, now=3)
+    assert isinstance(asked, ProposeIsr)
+    leading.leader.isr_refused(asked, ErrorCode.INELIGIBLE_REPLICA)
+    leading.appended(11, now=4)
+    assert Committed(11) not in leading.fetched(TWO, 11, now=4)
+    assert Committed(11) in leading.fetched(THREE, 11, now=5)
+
+
 def test_a_refused_proposal_is_given_up_repeated_or_left_to_the_metadata_log() -> None:
     for code, is_pending, repeated in (
         (ErrorCode.INELIGIBLE_REPLICA, False, False),
