@@ -12,6 +12,7 @@ from ottla.protocol.messages import delete_records
 from ottla.protocol.messages import fetch as wire
 from ottla.records.batch import Batch
 from ottla.records.record import Record, build_batch
+from tests.unit.broker.replicating import replicating
 from tests.unit.broker.requests import (
     batch,
     fetch_request,
@@ -646,3 +647,15 @@ def test_aborted_transactions_are_listed_where_their_records_are() -> None:
             assert part.last_stable_offset == 5
             assert committed(world, 4).aborted_transactions == []
             world.restart()
+
+
+def test_a_follower_never_says_that_an_offset_is_out_of_range() -> None:
+    """It may only be behind, and a client that came by old metadata would start all over."""
+    with replicating() as cluster:
+        cluster.topic()
+        cluster.produce(cluster.leader(), b"1", b"2")
+        cluster.pass_ms(1000)
+        follower = cluster.followers()[0]
+        assert cluster.fetch(follower, 2).error_code == 0
+        assert cluster.fetch(follower, 3).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert cluster.fetch(cluster.leader(), 3).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
