@@ -109,6 +109,11 @@ def _add_replication(broker: "Broker") -> None:
         lambda: max((leader.lag_max for leader in led()), default=0),
     )
     add("ottla_isr_shrinks", "Replicas that fell out of sync here.", lambda: proposals.shrunk)
+    add(
+        "ottla_unclean_elections",
+        "Elections of this broker to lead what it may not have all of.",
+        lambda: broker.partitions.unclean_elections,
+    )
     add("ottla_isr_expands", "Replicas that came into sync here.", lambda: proposals.expanded)
 
 

@@ -14,7 +14,7 @@ from ottla.broker.log_sync import LogSync
 from ottla.broker.partition import Partition
 from ottla.broker.replicated_partition import ReplicatedPartition
 from ottla.broker.topic_config import TopicConfig
-from ottla.metadata.cluster import NO_LEADER, TOPIC_RESOURCE, Topic
+from ottla.metadata.cluster import NO_LEADER, RECOVERING, TOPIC_RESOURCE, Topic
 from ottla.metadata.cluster import Partition as PartitionState
 from ottla.metadata.delta import ImageDelta
 from ottla.model.errors import Damaged, ErrorCode, Refusal
@@ -31,6 +31,7 @@ logger = logging.getLogger(__name__)
 class Partitions:
     def __init__(self, broker: "Broker", directories: "LogDirectories") -> None:
         self.staged: list[Partition] = []  # Those with something to flush at the end of the turn.
+        self.unclean_elections = 0  # Of this broker, to lead what it may not have all of.
         self.directories = directories
         self.sync = LogSync(broker.env.workers, broker.spawn, directories.sync_failed)
         self._broker = broker
@@ -201,6 +202,16 @@ class Partitions:
         if self._broker.lifecycle.is_registered:
             self.directories.delete(TopicPartition(topic.name, index), topic.id)
 
+    def _lead_uncleanly(self, partition: Partition, state: PartitionState) -> None:
+        if state.leader_epoch > partition.leader_epoch:
+            self.unclean_elections += 1
+            logger.warning(
+                "%s is led here from offset %d on, though no replica that is sure to have all of "
+                "it is left: records that were acknowledged may be lost",
+                partition.name,
+                partition.log.end_offset,
+            )
+
     def _take_role(self, partition: Partition, state: PartitionState) -> None:
         replicas = self._broker.replicas
         if state.leader == self._broker.node_id and state.leader_epoch > partition.leader_epoch:
@@ -209,6 +220,8 @@ class Partitions:
             partition.lead(state.leader_epoch)
         elif state.leader == self._broker.node_id:
             replicas.unfollow(partition)
+            if state.leader_recovery_state == RECOVERING:
+                self._lead_uncleanly(partition, state)
             partition.lead_replicas(state)
         elif state.leader == NO_LEADER:
             self._stand_by(partition)

@@ -1,5 +1,7 @@
 """Brokers that replicate: leaders, followers, and what becomes of records when one of them dies."""
 
+import pytest
+
 from ottla.model.errors import ErrorCode
 from ottla.protocol.messages import find_coordinator, offset_commit, offset_fetch, produce
 from tests.unit.broker.replicating import Cluster, produced, replicating
@@ -178,6 +180,30 @@ def test_processes_that_are_killed_stay_eligible_to_lead() -> None:
         cluster.pass_ms(20)
         state = cluster.state()
         assert (state.leader, state.leader_recovery_state) == (eligible.number, 0)
+
+
+def test_who_leads_after_all_lost_power_says_that_something_may_be_lost(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with replicating(features={"eligible.leader.replicas.version": 1}) as cluster:
+        cluster.topic(min_insync_replicas="2")
+        cluster.produce(cluster.leader(), b"a")
+        last = cluster.leader()
+        nodes = list(cluster.nodes.values())
+        for node in nodes:
+            node.kill()
+            node.disk.cut_power()
+        for node in [*(node for node in nodes if node is not last), last]:
+            cluster.notice_death(node)
+        for node in nodes:
+            node.start()
+        cluster.until(lambda: cluster.state().leader == last.number)
+        cluster.pass_ms(20)
+        assert "t-0 is led here from offset" in caplog.text
+        assert "may be lost" in caplog.text
+        assert last.broker.partitions.unclean_elections == 1
+        others = [node for node in nodes if node is not last]
+        assert not any(node.broker.partitions.unclean_elections for node in others)
 
 
 def test_synced_replicas_sync_before_they_count() -> None:
