@@ -38,6 +38,7 @@ logger = logging.getLogger(__name__)
 
 LATEST: Final = -1
 EARLIEST: Final = -2
+CONNECT_MS_MAX: Final = 2_000  # Whoever does not answer in that time is tried again.
 # After these another session is begun at once; after any other error, in a while.
 SESSION_ERRORS: Final = frozenset(
     {
@@ -86,6 +87,14 @@ class ReplicaFetcher:
     def try_now(self) -> None:
         """The other broker may be back."""
         self._has_work.set()
+
+    def reconnect(self) -> None:
+        """We were cut off: a connection of before may be silent for long, though the way is free.
+
+        TCP repeats what nobody confirmed after ever longer pauses.
+        """
+        if self._connection is not None:
+            self._connection.close()
 
     async def run(self) -> None:
         try:
@@ -303,7 +312,7 @@ class ReplicaFetcher:
             broker.env.network,
             address,
             client_id=f"broker-{broker.node_id}-fetcher",
-            timeout_ms=broker.settings.replica_socket_timeout_ms,
+            timeout_ms=min(CONNECT_MS_MAX, broker.settings.replica_socket_timeout_ms),
         )
         self._connection.on_lost = partial(broker.neighbours.lost, self._leader)
         broker.neighbours.reached(self._leader)

@@ -28,6 +28,7 @@ class Replicas:
         self._broker = broker
         self._fetchers: dict[NodeId, ReplicaFetcher] = {}
         self._leaders: dict[ReplicatedPartition, NodeId] = {}  # Of those that we follow.
+        self._is_fenced = False  # As far as we have heard.
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
@@ -87,6 +88,11 @@ class Replicas:
 
     def brokers_changed(self, nodes: Collection[NodeId]) -> None:
         """Those that we could not reach may be back, and those that could not join, too."""
+        if self._broker.node_id in nodes:
+            was_fenced, self._is_fenced = self._is_fenced, not self.is_alive(self._broker.node_id)
+            if was_fenced and not self._is_fenced:
+                for fetcher in self._fetchers.values():
+                    fetcher.reconnect()
         for node in nodes:
             fetcher = self._fetchers.get(node)
             if fetcher is not None:

@@ -228,10 +228,10 @@ class Leader:
         return [] if code in _SETTLED_BY_METADATA else [proposal]
 
     def _assign(self, assignment: Assignment) -> None:
-        """Whoever leaves the ISR is waited for again only once it has caught up again."""
+        """Whoever leaves the ISR is waited for again only once it has fetched again."""
         for node in self.isr:
             if node not in assignment.isr and node in self._replicas:
-                self._replicas[node].given_up()
+                self._replicas[node].is_back = False
         self.assignment = assignment
 
     def _track(self, now: Monotonic) -> None:
@@ -295,6 +295,8 @@ class Leader:
 
     def _is_about_to_join(self, node: NodeId, replica: Replica, now: Monotonic) -> bool:
         """Waiting for it keeps the watermark from running away from it again and again."""
-        return replica.is_caught_up(self._log_end, self._lag_ms_max, now) and self._is_eligible(
-            node, replica.broker_epoch
+        return (
+            replica.is_back
+            and replica.is_caught_up(self._log_end, self._lag_ms_max, now)
+            and self._is_eligible(node, replica.broker_epoch)
         )

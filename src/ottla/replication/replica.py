@@ -15,6 +15,7 @@ class Replica:
         "broker_epoch",
         "caught_up_at",
         "end",
+        "is_back",
         "is_fetching",
         "start",
     )
@@ -25,6 +26,7 @@ class Replica:
         self.caught_up_at = caught_up_at  # When it last had all that we had.
         self.broker_epoch = ANY_BROKER_EPOCH  # Of the process that fetched last.
         self.is_fetching = False  # It has asked for something since it was last given up.
+        self.is_back = False  # It has asked for something since it was last out of the ISR.
         self._fetched_at = LONG_AGO  # Its last fetch, and where our log ended then:
         self._our_end: Offset = 0  # to reach that end later proves that it had all at that time.
 
@@ -47,7 +49,8 @@ class Replica:
             self.caught_up_at = max(self.caught_up_at, now)
         elif offset >= self._our_end:
             self.caught_up_at = max(self.caught_up_at, self._fetched_at)
-        self.end, self.broker_epoch, self.is_fetching = offset, broker_epoch, True
+        self.end, self.broker_epoch = offset, broker_epoch
+        self.is_fetching = self.is_back = True
         self._fetched_at, self._our_end = now, our_end
 
     def is_caught_up(self, our_end: Offset, lag_ms_max: Millis, now: Monotonic) -> bool:
@@ -57,8 +60,3 @@ class Replica:
         """The same leader leads in a new epoch: nobody has failed to keep up with it yet."""
         self._our_end = our_end
         self._fetched_at = self.caught_up_at = now if is_in_isr else LONG_AGO
-
-    def given_up(self) -> None:
-        """It left the ISR: what it held before says nothing of when it comes back."""
-        self.end, self.is_fetching = UNKNOWN_END, False
-        self._fetched_at = self.caught_up_at = LONG_AGO

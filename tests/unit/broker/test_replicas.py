@@ -3,6 +3,7 @@
 import pytest
 
 from ottla.model.errors import ErrorCode
+from ottla.model.types import NodeId
 from ottla.protocol.messages import find_coordinator, offset_commit, offset_fetch, produce
 from tests.unit.broker.replicating import Cluster, produced, replicating
 
@@ -204,6 +205,24 @@ def test_who_leads_after_all_lost_power_says_that_something_may_be_lost(
         assert last.broker.partitions.unclean_elections == 1
         others = [node for node in nodes if node is not last]
         assert not any(node.broker.partitions.unclean_elections for node in others)
+
+
+def test_a_broker_that_was_cut_off_fetches_over_new_connections() -> None:
+    """Those of before may be silent for long: TCP repeats itself after ever longer pauses."""
+    with replicating() as cluster:
+        cluster.topic()
+        cluster.produce(cluster.leader(), b"a")
+        follower = cluster.followers()[0]
+        fetcher = follower.broker.replicas._fetchers[NodeId(cluster.leader().number)]
+        before = fetcher._connection
+        assert before is not None
+        cluster.notice_death(follower)  # So it seemed.
+        assert before.is_open
+        cluster.run(follower.broker.lifecycle.heartbeat())
+        cluster.until(lambda: follower.number in cluster.state().isr)
+        assert not before.is_open
+        assert cluster.produce(cluster.leader(), b"b").error_code == 0
+        assert follower.values() == [b"a", b"b"]
 
 
 def test_synced_replicas_sync_before_they_count() -> None:

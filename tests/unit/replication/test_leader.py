@@ -154,14 +154,16 @@ def test_one_that_has_all_but_may_not_join_is_not_waited_for() -> None:
 
 
 def test_one_that_left_the_isr_is_not_waited_for_before_it_fetches_again() -> None:
-    """It is heard by the controller again at once, but its own connections may take a while."""
+    """The controller hears it again at once, but its own connections may take a while."""
     leading = Leading()
     leading.fetched(THREE, 10)
-    leading.eligible.discard((THREE, 30))  # Fenced, and so out of the ISR,
+    leading.eligible.discard((THREE, 30))  # Fenced, and so out of the ISR.
     leading.leader.assigned(Assignment(5, 8, ALL, (ONE, TWO)), 10, Monotonic(2))
-    leading.eligible.add((THREE, 30))  # and back, long before it could be called slow.
     leading.appended(11, now=3)
     assert leading.fetched(TWO, 11, now=3) == [Committed(11)]
+    leading.eligible.add((THREE, 30))  # It is back, long before it could be called slow.
+    leading.appended(12, now=4)
+    assert leading.fetched(TWO, 12, now=4) == [Committed(12)]
 
 
 def test_one_that_comes_back_is_waited_for_as_soon_as_it_has_caught_up() -> None:
