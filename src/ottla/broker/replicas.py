@@ -91,8 +91,8 @@ class Replicas:
         if self._broker.node_id in nodes:
             was_fenced, self._is_fenced = self._is_fenced, not self.is_alive(self._broker.node_id)
             if was_fenced and not self._is_fenced:
-                for fetcher in self._fetchers.values():
-                    fetcher.reconnect()
+                for each in self._fetchers.values():
+                    each.reconnect()
         for node in nodes:
             fetcher = self._fetchers.get(node)
             if fetcher is not None:
