@@ -9,7 +9,7 @@ export PYTHONHASHSEED ?= 0
 PYTEST := $(BIN)/python -m pytest -q
 
 .DEFAULT_GOAL := help
-.PHONY: help install up cluster test lint types unit crash fuzz conformance answers simulation simulate spark cdc chaos slow test-spark demo bench jars lock coverage docs clean
+.PHONY: help install up cluster test lint types unit crash fuzz conformance answers simulation simulate spark cdc chaos power-loss slow test-spark demo bench jars lock coverage docs clean
 # One after the other: each target already uses the whole machine.
 .NOTPARALLEL:
 
@@ -82,6 +82,10 @@ cdc: $(VENV)/.tested ## Tails of a real PostgreSQL, killed and restarted (1 minu
 MINUTES ?= 5
 chaos: $(VENV)/.tested ## Three nodes killed, paused and cut apart under load (MINUTES=5 or SECONDS=, SEED=).
 	$(BIN)/python -m tests.chaos $(if $(SECONDS),--seconds $(SECONDS),--minutes $(MINUTES)) $(addprefix --seed ,$(SEED))
+
+ROUNDS ?= 24
+power-loss: $(VENV)/.tested ## Nodes whose disks lose power under load, as root (ROUNDS=24, SEED=).
+	$(BIN)/python -m tests.chaos.power_loss --rounds $(ROUNDS) $(addprefix --seed ,$(SEED))
 
 slow: $(VENV)/.tested ## The tests that `make test` leaves out for their length.
 	$(PYTEST) -n auto --dist=loadfile --timeout=300 -m slow tests/conformance tests/cdc
