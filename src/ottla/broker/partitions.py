@@ -269,7 +269,7 @@ class Partitions:
         is_synced = config.flush_messages == 1
         if is_alone:
             return Partition(name, topic_id, log, policy, is_synced, self)
-        return ReplicatedPartition(
+        partition = ReplicatedPartition(
             name,
             topic_id,
             log,
@@ -286,6 +286,8 @@ class Partitions:
             propose=broker.replicas.proposals.propose,
             nearest=broker.replicas.nearest,
         )
+        broker.replicas.throttle(partition, config)
+        return partition
 
     def _remove(self, topic: Topic, index: int) -> None:
         partition = self._by_name.get((topic.name, index))
@@ -314,6 +316,7 @@ class Partitions:
                 partition.is_synced_before_reply = config.flush_messages == 1
                 if isinstance(partition, ReplicatedPartition):
                     partition.set_isr_min(config.min_insync_replicas)
+                    self._broker.replicas.throttle(partition, config)
 
     def _refusal(self, topic: str, topic_id: Uuid, index: int) -> Refusal:
         image = self._broker.image

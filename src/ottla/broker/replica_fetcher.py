@@ -262,6 +262,8 @@ class ReplicaFetcher:
             directory = self._broker.directories.of(partition.log)
             directory.truncate_log(partition.name, batches[0].base_offset)
         partition.log.append(batches, self._broker.env.clock.wall())
+        if follower.throttle is not None:
+            follower.throttle.record(sum(batch.size for batch in batches), self._broker.now)
         follower.appended(part.high_watermark)
         self._advance_start(partition, part.log_start_offset)
 

@@ -85,11 +85,12 @@ class ReplicaSessions:
 class _Entry:
     """One partition of a session."""
 
-    __slots__ = ("is_asked", "log_start_offset", "partition", "session", "wanted")
+    __slots__ = ("is_asked", "is_held_up", "log_start_offset", "partition", "session", "wanted")
 
     def __init__(self, session: "ReplicaSession", wanted: Wanted) -> None:
         self.session = session
         self.wanted = wanted
+        self.is_held_up = False  # By a throttle.
         self.log_start_offset = -1  # Of the follower's log.
         self.is_asked = True  # What it asks for has not been noted yet.
         self.partition: ReplicatedPartition | None = None  # Where it watches.
@@ -205,6 +206,7 @@ class ReplicaSession:
         fetched, later = [], []
         for entry in self._changed:
             part = Fetched(entry.wanted)
+            entry.is_held_up = False
             try:
                 self._read(entry, part, left, at_least_one=size == 0)
             except Refusal as refusal:
@@ -216,7 +218,7 @@ class ReplicaSession:
             if part.records is not None:
                 size += part.records.size
                 left = max(left - part.records.size, 0)
-            elif not part.error_code and part.diverging is None and left == 0:
+            elif entry.is_held_up or (not part.error_code and part.diverging is None and left == 0):
                 later.append(entry)  # It has its turn in the next answer.
             if self._is_full or _is_news(part):
                 fetched.append(part)
@@ -244,9 +246,17 @@ class ReplicaSession:
         if part.diverging is not None:
             return
         bytes_max = min(wanted.bytes_max, left)
-        if offset < log.end_offset and (bytes_max > 0 or at_least_one):
-            end = log.end_offset
-            part.records = log.read(offset, bytes_max, end_offset=end, at_least_one=at_least_one)
+        if offset == log.end_offset or (bytes_max == 0 and not at_least_one):
+            return
+        now = self._broker.now
+        if partition.is_held_up(self.node, now):
+            entry.is_held_up = True
+            return
+        part.records = log.read(
+            offset, bytes_max, end_offset=log.end_offset, at_least_one=at_least_one
+        )
+        if partition.leader_throttle is not None and part.records is not None:
+            partition.leader_throttle.record(part.records.size, now)
 
     def _send(self, fetched: list[Fetched]) -> None:
         reply = self._reply

@@ -12,7 +12,10 @@ from ottla.broker.isr_proposals import IsrProposals
 from ottla.broker.replica_fetcher import ReplicaFetcher
 from ottla.broker.replica_sessions import ReplicaSessions
 from ottla.broker.replicated_partition import ReplicatedPartition
+from ottla.broker.settings import Settings
+from ottla.broker.topic_config import TopicConfig, is_throttled
 from ottla.model.types import NodeId, Uuid
+from ottla.replication.throttle import Throttle
 
 if TYPE_CHECKING:
     from ottla.broker.server import Broker
@@ -25,11 +28,21 @@ class Replicas:
     def __init__(self, broker: "Broker") -> None:
         self.sessions = ReplicaSessions(broker)
         self.proposals = IsrProposals(broker)
+        self.leader_throttle = _throttle(broker.settings)
+        self.follower_throttle = _throttle(broker.settings)
         self._broker = broker
         self._fetchers: dict[NodeId, ReplicaFetcher] = {}
         self._leaders: dict[ReplicatedPartition, NodeId] = {}  # Of those that we follow.
         self._is_fenced = False  # As far as we have heard.
         self._timer: asyncio.TimerHandle | None = None
+
+    def settings_changed(self) -> None:
+        settings = self._broker.settings
+        self.leader_throttle.rate = settings.leader_replication_throttled_rate
+        self.follower_throttle.rate = settings.follower_replication_throttled_rate
+        for partition in self._replicated():
+            if partition.follower_throttle is not None:
+                self._try_again(partition)
 
     def start(self) -> None:
         """From here on we are registered, and may fetch and propose."""
@@ -106,6 +119,31 @@ class Replicas:
         for partition in self._replicated():
             partition.tick()
 
+    def throttle(self, partition: ReplicatedPartition, config: TopicConfig) -> None:
+        """As the topic says of our replica of it."""
+        index, me = partition.name.partition, self._broker.node_id
+        of_leader = config.leader_replication_throttled_replicas
+        of_follower = config.follower_replication_throttled_replicas
+        before = partition.follower_throttle
+        partition.set_throttles(
+            leader=self.leader_throttle if is_throttled(of_leader, index, me) else None,
+            follower=self.follower_throttle if is_throttled(of_follower, index, me) else None,
+        )
+        if before is not None:
+            self._try_again(partition)
+
+    def _try_again(self, partition: ReplicatedPartition) -> None:
+        """What held it up may do so no longer."""
+        leader = self._leaders.get(partition)
+        if leader is not None and partition.follower is not None:
+            partition.follower.retry_at = None
+            self._fetchers[leader].try_now()
+
     def _replicated(self) -> list[ReplicatedPartition]:
         hosted = self._broker.partitions.all()
         return [partition for partition in hosted if isinstance(partition, ReplicatedPartition)]
+
+
+def _throttle(settings: Settings) -> Throttle:
+    sample_ms = settings.replication_quota_window_size_seconds * 1000
+    return Throttle(samples_max=settings.replication_quota_window_num, sample_ms=sample_ms)

@@ -17,6 +17,7 @@ from ottla.model.errors import ErrorCode
 from ottla.model.types import Millis, Monotonic, NodeId, Offset, WallTime
 from ottla.replication.follower import Follower
 from ottla.replication.leader import Assignment, Committed, Effect, Leader, ProposeIsr
+from ottla.replication.throttle import Throttle
 from ottla.storage.log import Log
 
 if TYPE_CHECKING:
@@ -82,9 +83,11 @@ class ReplicatedPartition(Partition):
         "_settings",
         "deletions",
         "follower",
+        "follower_throttle",
         "followers_watching",
         "isr_min",
         "leader",
+        "leader_throttle",
     )
 
     def __init__(
@@ -112,6 +115,8 @@ class ReplicatedPartition(Partition):
         self.leader: Leader | None = None
         self.follower: Follower | None = None
         self.followers_watching: dict[FollowerWatching, None] = {}
+        self.leader_throttle: Throttle | None = None  # For followers that are not in sync.
+        self.follower_throttle: Throttle | None = None
         self.deletions: dict[DeletionWaiting, None] = {}
         self.isr_min = isr_min
         self._acks_all: deque[tuple[Appending, Offset]] = deque()
@@ -176,6 +181,13 @@ class ReplicatedPartition(Partition):
             self.leader.isr_min = isr_min
             self._perform(self.leader.tick(self._now()))
 
+    def is_held_up(self, node: NodeId, now: Monotonic) -> bool:
+        """Whether a follower has to wait for its records, because its move is throttled."""
+        throttle, leader = self.leader_throttle, self.leader
+        if throttle is None or leader is None or node in leader.isr:
+            return False
+        return throttle.is_exceeded(now)
+
     def lead_replicas(self, state: PartitionState) -> None:
         """Lead as the metadata log says; an epoch begins where the log ends."""
         now, leader = self._now(), self.leader
@@ -208,7 +220,13 @@ class ReplicatedPartition(Partition):
             self.high_watermark,
             self._settings.replica_fetch_backoff_ms,
         )
+        self.follower.throttle = self.follower_throttle
         return self.follower
+
+    def set_throttles(self, *, leader: Throttle | None, follower: Throttle | None) -> None:
+        self.leader_throttle, self.follower_throttle = leader, follower
+        if self.follower is not None:
+            self.follower.throttle = follower
 
     def stand_by(self) -> None:
         """Neither lead nor follow."""

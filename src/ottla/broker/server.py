@@ -126,6 +126,7 @@ class Broker:
         await self.quorum.join()
         if any(resource_type == BROKER_RESOURCE for resource_type, _ in self.image.configs):
             self._resolve_settings()
+        self.replicas.settings_changed()
         self.directories.load_logs(self.image)
         self.partitions.load()
         self.neighbours.load()
@@ -223,6 +224,7 @@ class Broker:
         """A stretch of the metadata log was committed: become what it says."""
         if any(resource_type == BROKER_RESOURCE for resource_type, _ in delta.configs):
             self._resolve_settings()
+            self.replicas.settings_changed()
             self.partitions.reconfigure_all()
         self.partitions.apply(delta)
         self.replicas.brokers_changed(delta.brokers)

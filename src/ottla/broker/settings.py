@@ -118,7 +118,9 @@ class Settings:
     producer_id_expiration_ms: int
     # Replicas.
     auto_leader_rebalance_enable: bool
+    follower_replication_throttled_rate: int
     leader_imbalance_check_interval_seconds: int
+    leader_replication_throttled_rate: int
     ottla_drained: bool
     ottla_rebalance_enable: bool
     ottla_rebalance_interval_ms: int
@@ -132,6 +134,8 @@ class Settings:
     replica_high_watermark_checkpoint_interval_ms: int
     replica_lag_time_max_ms: int
     replica_selector_class: str | None
+    replication_quota_window_num: int
+    replication_quota_window_size_seconds: int
     replica_socket_timeout_ms: int
     unclean_leader_election_interval_ms: int
     # Groups and their offsets.

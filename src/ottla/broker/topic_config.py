@@ -10,6 +10,7 @@ from typing import Any
 from ottla.broker.settings import Settings
 from ottla.metadata.configs.catalogue import TOPIC_CONFIGS, TOPIC_SYNONYMS
 from ottla.metadata.configs.definition import ConfigValueError
+from ottla.model.types import NodeId
 from ottla.records.admission import AdmissionPolicy
 from ottla.storage.config import LogConfig
 
@@ -25,7 +26,9 @@ class TopicConfig:
     file_delete_delay_ms: int
     flush_messages: int
     flush_ms: int
+    follower_replication_throttled_replicas: list[str]
     index_interval_bytes: int
+    leader_replication_throttled_replicas: list[str]
     max_compaction_lag_ms: int
     max_message_bytes: int
     message_timestamp_after_max_ms: int
@@ -103,12 +106,20 @@ class TopicConfig:
         )
 
 
+def is_throttled(replicas: list[str], index: int, node: NodeId) -> bool:
+    """Whether a list of throttled replicas names this broker's replica of a partition."""
+    return replicas == ["*"] or f"{index}:{node}" in replicas
+
+
 def _value(attribute: str, settings: Settings, overrides: Mapping[str, str]) -> Any:  # noqa: ANN401
     name = attribute.replace("_", ".")
     own = _override(name, overrides)
     if own is not None:
         return own
-    return getattr(settings, TOPIC_SYNONYMS[name].replace(".", "_"))
+    synonym = TOPIC_SYNONYMS.get(name)
+    if synonym is None:  # Only a topic has it.
+        return TOPIC_CONFIGS[name].parse(TOPIC_CONFIGS[name].default)
+    return getattr(settings, synonym.replace(".", "_"))
 
 
 def _override(name: str, overrides: Mapping[str, str]) -> Any:  # noqa: ANN401

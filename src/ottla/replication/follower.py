@@ -11,6 +11,7 @@ from typing import Final, NamedTuple, Protocol
 
 from ottla.model.errors import ErrorCode
 from ottla.model.types import Millis, Monotonic, Offset
+from ottla.replication.throttle import Throttle
 
 UNDEFINED: Final = -1
 BACKOFF_MS_MIN: Final = 10
@@ -75,8 +76,10 @@ class Follower:
         "has_heard",
         "high_watermark",
         "leader_epoch",
+        "leader_high_watermark",
         "retry_at",
         "state",
+        "throttle",
     )
 
     def __init__(
@@ -85,6 +88,8 @@ class Follower:
         self.leader_epoch = leader_epoch
         self.high_watermark = min(high_watermark, log.end_offset)
         self.has_heard = False  # The leader knows what we have: it has answered a fetch of it.
+        self.leader_high_watermark: Offset = UNDEFINED
+        self.throttle: Throttle | None = None  # It holds us up while we are not in sync.
         self.state = State.FETCHING
         self.retry_at: Monotonic | None = None
         self._log = log
@@ -109,7 +114,14 @@ class Follower:
             return Truncate(self.high_watermark)
         return None
 
+    @property
+    def is_in_sync(self) -> bool:
+        """Whether it had all that was committed when it last heard."""
+        return self.has_heard and self.fetch_offset >= self.leader_high_watermark
+
     def may_fetch(self, now: Monotonic) -> bool:
+        if self.throttle is not None and not self.is_in_sync:
+            self.retry_at = self.throttle.free_at(now) or self.retry_at
         return self.state is State.FETCHING and (self.retry_at is None or now >= self.retry_at)
 
     def answered(
@@ -126,6 +138,7 @@ class Follower:
         if answer.diverging is not None:
             return Truncate(self.truncation(*answer.diverging))
         self.has_heard = True
+        self.leader_high_watermark = answer.high_watermark
         if answer.has_records:
             return Append()
         self._heard(answer.high_watermark)

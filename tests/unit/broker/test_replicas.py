@@ -2,9 +2,17 @@
 
 import pytest
 
+from ottla.client.admin import Operation, ResourceType
 from ottla.model.errors import ErrorCode
 from ottla.model.types import NodeId
-from ottla.protocol.messages import find_coordinator, offset_commit, offset_fetch, produce
+from ottla.protocol.messages import (
+    alter_partition_reassignments,
+    find_coordinator,
+    incremental_alter_configs,
+    offset_commit,
+    offset_fetch,
+    produce,
+)
 from tests.unit.broker.replicating import Cluster, produced, replicating
 
 
@@ -295,3 +303,66 @@ def fetched_offset(cluster: Cluster) -> int:
         if answer.error_code == 0:
             return answer.topics[0].partitions[0].committed_offset
         cluster.pass_ms(10)
+
+
+def configure(cluster: Cluster, kind: ResourceType, name: str, **configs: str) -> None:
+    changes = [
+        incremental_alter_configs.AlterableConfig(key.replace("_", "."), Operation.SET, value)
+        for key, value in configs.items()
+    ]
+    resource = incremental_alter_configs.AlterConfigsResource(kind, name, changes)
+    answer = cluster.log.decide(incremental_alter_configs.Request([resource]))
+    assert answer.responses[0].error_code == 0, answer
+    cluster.pass_ms(20)
+
+
+def reassign(cluster: Cluster, *nodes: int) -> None:
+    part = alter_partition_reassignments.ReassignablePartition(0, list(nodes))
+    topic = alter_partition_reassignments.ReassignableTopic("t", [part])
+    answer = cluster.log.decide(alter_partition_reassignments.Request(topics=[topic]))
+    assert answer.responses[0].partitions[0].error_code == 0, answer
+
+
+@pytest.mark.parametrize("side", ["leader", "follower"])
+def test_a_throttled_move_takes_its_time_and_what_is_in_sync_does_not(side: str) -> None:
+    """Half a megabyte at 50 kB a second; meanwhile acks=all waits for the others alone."""
+    with replicating(replica_fetch_max_bytes=10_000) as cluster:
+        cluster.topic(factor=2)
+        leader, (follower,) = cluster.leader(), cluster.followers()
+        for _ in range(50):
+            cluster.produce(leader, bytes(10_000))
+        for node in cluster.nodes:
+            rate = {f"{side}_replication_throttled_rate": "50000"}
+            configure(cluster, ResourceType.BROKER, str(node), **rate)
+        throttled = {f"{side}_replication_throttled_replicas": "*"}
+        configure(cluster, ResourceType.TOPIC, "t", **throttled)
+        newcomer = ({1, 2, 3} - {leader.number, follower.number}).pop()
+        began = cluster.clock.monotonic()
+        reassign(cluster, leader.number, follower.number, newcomer)
+        slowest_ms = 0
+        while newcomer not in cluster.state().isr:
+            asked = cluster.clock.monotonic()
+            assert cluster.produce(leader, b"now").error_code == 0
+            slowest_ms = max(slowest_ms, cluster.clock.monotonic() - asked)
+            cluster.pass_ms(100)
+        took_ms = cluster.clock.monotonic() - began
+        assert 8_000 < took_ms < 13_000
+        assert slowest_ms < 50
+
+
+def test_a_throttle_that_is_taken_away_holds_nothing_up_any_more() -> None:
+    with replicating(replica_fetch_max_bytes=10_000) as cluster:
+        cluster.topic(factor=1)
+        leader = cluster.leader()
+        for _ in range(50):
+            cluster.produce(leader, bytes(10_000))
+        for node in cluster.nodes:
+            rate = {"follower_replication_throttled_rate": "100"}
+            configure(cluster, ResourceType.BROKER, str(node), **rate)
+        replicas = {"follower_replication_throttled_replicas": "0:1,0:2,0:3"}
+        configure(cluster, ResourceType.TOPIC, "t", **replicas)
+        reassign(cluster, 1, 2, 3)
+        cluster.pass_ms(5_000)
+        assert len(cluster.state().isr) == 1
+        configure(cluster, ResourceType.TOPIC, "t", follower_replication_throttled_replicas="7:1")
+        cluster.until(lambda: len(cluster.state().isr) == 3, seconds=2)

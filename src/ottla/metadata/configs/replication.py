@@ -21,8 +21,14 @@ delete.records.purgatory.purge.interval.requests int 1 any medium irrelevant rea
     How often finished waits of DeleteRecords are swept out.
 fetch.purgatory.purge.interval.requests int 1000 any medium irrelevant read-only
     How often finished waits of Fetch are swept out.
+follower.replication.throttled.rate long 9223372036854775807 >=0 medium served cluster-wide
+    internal
+    Bytes per second that this broker fetches of replicas whose fetching is throttled.
 leader.imbalance.check.interval.seconds long 300 >=1 high served read-only
     How often the controller looks for unbalanced leadership.
+leader.replication.throttled.rate long 9223372036854775807 >=0 medium served cluster-wide
+    internal
+    Bytes per second that this broker serves of replicas that are served throttled.
 min.insync.replicas int 1 >=1 high served cluster-wide
     In-sync replicas that must hold a batch before acks=all is answered.
 num.replica.alter.log.dirs.threads int null any high irrelevant read-only
@@ -51,9 +57,9 @@ replica.socket.receive.buffer.bytes int 65536 any high irrelevant read-only
     The receive buffer of a follower's socket.
 replica.socket.timeout.ms int 30000 any high served read-only
     How long a follower's request may take.
-replication.quota.window.num int 11 >=1 low irrelevant read-only
+replication.quota.window.num int 11 >=1 low served read-only
     Samples kept to measure replication.
-replication.quota.window.size.seconds int 1 >=1 low irrelevant read-only
+replication.quota.window.size.seconds int 1 >=1 low served read-only
     Length of each sample that measures replication.
 unclean.leader.election.enable boolean false any high served cluster-wide
     Lets a replica outside the ISR lead, at the price of lost records.

@@ -21,13 +21,13 @@ flush.messages long 9223372036854775807 >=1 medium served topic
     Records a partition may take before it is synced to disk; 1 syncs before each reply.
 flush.ms long 9223372036854775807 >=0 medium served topic
     How long a record may stay unsynced.
-follower.replication.throttled.replicas list "" throttled medium irrelevant topic
+follower.replication.throttled.replicas list "" throttled medium served topic
     Replicas whose fetching is throttled, as partition:broker pairs, or * for all.
 index.interval.bytes int 4096 >=0 medium served topic
     Bytes of batches between two entries of an offset index.
 internal.segment.bytes int null any medium served topic internal
     A segment size below the usual minimum, for tests.
-leader.replication.throttled.replicas list "" throttled medium irrelevant topic
+leader.replication.throttled.replicas list "" throttled medium served topic
     Replicas that are served throttled, as partition:broker pairs, or * for all.
 local.retention.bytes long -2 >=-2 medium irrelevant topic
     Bytes kept on local disk of a tiered topic; -2 takes retention.bytes.

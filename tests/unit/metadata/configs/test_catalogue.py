@@ -12,7 +12,8 @@ from ottla.metadata.configs.catalogue import (
 )
 from ottla.metadata.configs.definition import Service, as_text
 
-KAFKA_BROKER_CONFIGS = 360  # Of Apache Kafka 4.3.1, those for its own use included.
+# Of Apache Kafka 4.3.1, those for its own use and those that only a running broker has included.
+KAFKA_BROKER_CONFIGS = 362
 KAFKA_TOPIC_CONFIGS = 34
 
 
