@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from ottla.client.admin import Operation, ResourceType
 from ottla.client.blocking import Client
-from ottla.client.errors import ClientError
+from ottla.client.errors import ClientError, Refused
 from tests.conformance.apache_kafka import ApacheKafka
 from tests.conformance.broker_process import BrokerProcess
 from tests.process.quorum_nodes import Nodes
@@ -76,6 +77,37 @@ def test_each_of_them_leads_the_others(tmp_path: Path) -> None:
         assert led == {True, False}, "each kind has led"
         for number in nodes.all:
             until(lambda number=number: nodes.topics(number) == set(known))  # type: ignore[misc]
+    finally:
+        for node in nodes.all.values():
+            node.kill()
+
+
+@pytest.mark.slow
+def test_a_broker_of_either_kind_passes_requests_on_to_a_controller_of_the_other(
+    tmp_path: Path,
+) -> None:
+    """Kafka's does so in an Envelope, ours without."""
+    nodes = mixed(tmp_path)
+    try:
+        nodes.start()
+        for leads, asked in ((False, KAFKA), (True, 1)):
+            while ((leader := nodes.leader()) == KAFKA) is not leads:
+                nodes.all[leader].stop()
+                until(lambda leader=leader: nodes.leader(1 if leader != 1 else 2) != leader)  # type: ignore[misc]
+                nodes.start(leader)
+            name = f"asked-of-{asked}"
+            create(nodes, asked, name)
+            with Client(nodes.all[asked].bootstrap) as client:
+                client.run(client.admin.create_partitions(name, 3))
+                change = [(Operation.SET, "retention.ms", "123456")]
+                client.run(client.admin.alter_configs(ResourceType.TOPIC, name, change))
+                with pytest.raises(Refused, match="already exists"):
+                    client.run(client.admin.create_topic(name, partitions=1))
+            for number in nodes.all:
+                until(lambda number=number, name=name: name in nodes.topics(number))  # type: ignore[misc]
+                with Client(nodes.all[number].bootstrap) as client:
+                    configs = client.run(client.admin.describe_configs(ResourceType.TOPIC, name))
+                assert [c.value for c in configs if c.name == "retention.ms"] == ["123456"]
     finally:
         for node in nodes.all.values():
             node.kill()

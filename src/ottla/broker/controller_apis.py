@@ -10,10 +10,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.broker.connection import Connection, Reply
-from ottla.broker.dispatch import CONTROLLER_SERVED, Context, Dispatcher, Entry, Served, send
+from ottla.broker.dispatch import (
+    CONTROLLER_SERVED,
+    Context,
+    Dispatcher,
+    Entry,
+    Handler,
+    Served,
+    send,
+)
+from ottla.broker.envelopes import unwrap
 from ottla.model.types import NodeId
 from ottla.protocol.apis import ApiKey
-from ottla.protocol.messages import broker_heartbeat
+from ottla.protocol.messages import broker_heartbeat, envelope
 
 if TYPE_CHECKING:
     from ottla.broker.quorum_driver import QuorumDriver
@@ -48,6 +57,7 @@ OF_THE_QUORUM: Final[dict[int, Served]] = {
         (ApiKey.UPDATE_RAFT_VOTER, 0, 0),
     )
 }
+ENVELOPE: Final[dict[int, Served]] = {ApiKey.ENVELOPE: _served(ApiKey.ENVELOPE, 0, 0)}
 
 
 class LocalController:
@@ -82,7 +92,7 @@ class ControllerDispatcher(Dispatcher):
         self, broker: "Broker", on_broker_gone: Callable[[NodeId], None] | None = None
     ) -> None:
         """`on_broker_gone` hears of the closed connection of a broker that had sent heartbeats."""
-        served = {**CONTROLLER_SERVED, **DECIDED, **OF_THE_QUORUM}
+        served = {**CONTROLLER_SERVED, **DECIDED, **OF_THE_QUORUM, **ENVELOPE}
         super().__init__(ControllerSide(broker), served)  # type: ignore[arg-type]
         self._on_broker_gone = on_broker_gone
         self._brokers: dict[Connection, NodeId] = {}
@@ -94,8 +104,10 @@ class ControllerDispatcher(Dispatcher):
         if served is None:
             return super()._load(api_key)  # It says that nobody serves it.
         request = import_module(f"ottla.protocol.messages.{served.module}").Request
-        handle = self._decide if api_key in DECIDED else _ask_quorum
-        is_async = api_key in DECIDED
+        handle: Handler = self._decide if api_key in DECIDED else _ask_quorum
+        if api_key in ENVELOPE:
+            handle = self._unwrap
+        is_async = api_key not in OF_THE_QUORUM
         entry = Entry(request, handle, served.versions, request.FLEXIBLE_SINCE, is_async, None)
         self._entries[api_key] = entry
         return entry
@@ -104,6 +116,14 @@ class ControllerDispatcher(Dispatcher):
         if isinstance(request, broker_heartbeat.Request):
             self._note(context.connection, NodeId(request.broker_id))
         return await broker.quorum.submit(request)
+
+    async def _unwrap(
+        self, request: envelope.Request, context: Context, broker: "Broker"
+    ) -> envelope.Response:
+        return await unwrap(request, context, broker, self._entry)
+
+    def _entry(self, api_key: int) -> Entry:
+        return self._entries.get(api_key) or self._load(api_key)
 
     def _note(self, connection: Connection, node: NodeId) -> None:
         """A broker whose process dies closes this connection."""
