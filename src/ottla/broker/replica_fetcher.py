@@ -175,8 +175,7 @@ class ReplicaFetcher:
         if synced:
             # What we ask for next says what we have: on the disk, if that is what counts.
             await self._broker.partitions.sync.all(synced)
-        for partition, follower in asking:
-            await self._ask_offsets(connection, partition, follower)
+        await self._ask_all(connection, asking)
         if self._sent:
             self._send_more()  # What this answer brought is not to wait for the next one's.
         if response.error_code:
@@ -273,17 +272,36 @@ class ReplicaFetcher:
         if log.log_start_offset < offset <= partition.high_watermark:
             log.advance_log_start(offset)
 
+    async def _ask_all(
+        self, connection: Connection, asking: list[tuple[ReplicatedPartition, Follower]]
+    ) -> None:
+        left = deque(asking)
+        try:
+            while left:
+                partition, follower = left[0]
+                if not await self._ask_offsets(connection, partition, follower):
+                    self._not_told(partition, follower)
+                left.popleft()
+        finally:
+            for partition, follower in left:
+                self._not_told(partition, follower)
+
     async def _ask_offsets(
         self, connection: Connection, partition: ReplicatedPartition, follower: Follower
-    ) -> None:
+    ) -> bool:
         start = await self._offset(connection, partition, follower, EARLIEST)
         end = await self._offset(connection, partition, follower, LATEST)
         if start is None or end is None or partition.follower is not follower:
-            follower.failed(self._broker.now)
-            follower.leader_offsets(0, partition.log.end_offset)
-            return
+            return False
         action = follower.leader_offsets(start, end)
         self._act(partition, follower, action, None)
+        self._plan.changed((partition.topic_id, partition.name.partition))
+        return True
+
+    def _not_told(self, partition: ReplicatedPartition, follower: Follower) -> None:
+        """Try what it tried before; the plan may have given it up while it was asking."""
+        follower.failed(self._broker.now)
+        follower.leader_offsets(0, partition.log.end_offset)
         self._plan.changed((partition.topic_id, partition.name.partition))
 
     async def _offset(

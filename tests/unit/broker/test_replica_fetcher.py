@@ -1,11 +1,18 @@
 """What a follower does with its leader's answers."""
 
+import pytest
+
+from ottla.broker.connection import Reply
+from ottla.broker.faults import Drop, Fail, Fault
 from ottla.broker.replica_fetcher import _whole_batches
+from ottla.broker.server import Broker
+from ottla.model.errors import ErrorCode
 from ottla.model.types import TopicPartition
+from ottla.protocol.apis import ApiKey
 from ottla.protocol.messages import alter_partition_reassignments as wire
 from ottla.protocol.messages import delete_records
 from ottla.records.record import Record, build_batch
-from tests.unit.broker.replicating import replicating
+from tests.unit.broker.replicating import Cluster, Node, replicating
 
 NAME = TopicPartition("t", 0)
 
@@ -26,22 +33,48 @@ def test_only_whole_and_right_batches_are_taken() -> None:
     assert _whole_batches(b"", 0) == []
 
 
+def away_too_long(cluster: Cluster) -> tuple[Node, Node]:
+    """The leader, and a follower that is not started yet: what it lacks has been deleted."""
+    cluster.topic(factor=2)
+    leader, (follower,) = cluster.leader(), cluster.followers()
+    cluster.produce(leader, b"a")
+    follower.kill()
+    cluster.notice_death(follower)
+    for value in (b"b", b"c", b"d"):
+        cluster.produce(leader, value)
+    asked = delete_records.DeleteRecordsPartition(0, 3)
+    topic = delete_records.DeleteRecordsTopic("t", [asked])
+    request = delete_records.Request([topic], timeout_ms=1000)
+    cluster.ask(leader, request, delete_records.Response)
+    return leader, follower
+
+
 def test_a_follower_that_was_away_too_long_begins_where_the_leaders_log_does() -> None:
     with replicating(brokers=2) as cluster:
-        cluster.topic(factor=2)
-        leader, (follower,) = cluster.leader(), cluster.followers()
-        cluster.produce(leader, b"a")
-        follower.kill()
-        cluster.notice_death(follower)
-        for value in (b"b", b"c", b"d"):
-            cluster.produce(leader, value)
-        asked = delete_records.DeleteRecordsPartition(0, 3)
-        topic = delete_records.DeleteRecordsTopic("t", [asked])
-        request = delete_records.Request([topic], timeout_ms=1000)
-        cluster.ask(leader, request, delete_records.Response)
+        _, follower = away_too_long(cluster)
         follower.start()
         cluster.until(lambda: len(cluster.state().isr) == 2)
         assert follower.partition().log.log_start_offset == 3
+        assert follower.values() == [b"d"]
+
+
+@pytest.mark.parametrize(
+    "fault", [Drop(), Fail(ApiKey.LIST_OFFSETS, ErrorCode.NOT_LEADER_OR_FOLLOWER)]
+)
+def test_a_follower_that_is_not_told_where_to_begin_asks_again(fault: Fault) -> None:
+    with replicating(brokers=2) as cluster:
+        leader, follower = away_too_long(cluster)
+
+        def spoiled(request: object, reply: Reply, broker: Broker) -> Reply | None:
+            # Something else changed meanwhile, so that the next request was made up without it.
+            (fetcher,) = follower.broker.replicas._fetchers.values()
+            fetcher._plan._look(broker.now)
+            return fault(request, reply, broker)
+
+        leader.broker.faults.add(ApiKey.LIST_OFFSETS, spoiled, 2)
+        follower.start()
+        cluster.until(lambda: len(cluster.state().isr) == 2)
+        assert leader.broker.faults.left(ApiKey.LIST_OFFSETS) == 0
         assert follower.values() == [b"d"]
 
 
