@@ -21,6 +21,10 @@ Master = Annotated[
         "--master", help="The Spark to run on, like spark://host:7077. Default: local[*]."
     ),
 ]
+Bootstrap = Annotated[
+    str | None,
+    typer.Option("--bootstrap", "-b", help="Brokers to use instead of those in the file."),
+]
 
 
 @app.command()
@@ -30,10 +34,7 @@ def run(
     once: Annotated[
         bool, typer.Option("--once", help="Take what the topics hold now, then end.")
     ] = False,
-    bootstrap: Annotated[
-        str | None,
-        typer.Option("--bootstrap", "-b", help="Brokers to use instead of those in the file."),
-    ] = None,
+    bootstrap: Bootstrap = None,
 ) -> None:
     """Check a pipeline, then run it until Ctrl-C or SIGTERM.
 
@@ -59,10 +60,7 @@ def check(
     quick: Annotated[
         bool, typer.Option("--quick", help="Only the file itself, without Spark and brokers.")
     ] = False,
-    bootstrap: Annotated[
-        str | None,
-        typer.Option("--bootstrap", "-b", help="Brokers to use instead of those in the file."),
-    ] = None,
+    bootstrap: Bootstrap = None,
 ) -> None:
     """Check a pipeline and run nothing: the file, its SQL, its topics and tables.
 

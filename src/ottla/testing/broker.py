@@ -7,13 +7,13 @@ It runs in a thread of the test process or, with `process=True`, in a process be
 lies in a temporary directory that is removed with it, unless `data` names one to keep.
 """
 
-import asyncio
 import os
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
-from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
+
+from ottla.testing.managed import Managed
 
 if TYPE_CHECKING:
     from ottla.client.message import Message
@@ -28,7 +28,7 @@ SettingValue = str | int | float | bool
 QUICK = {"auto.create.topics.enable": "true", "log.segment.delete.delay.ms": "0"}
 
 
-class Broker:
+class Broker(Managed):
     def __init__(
         self,
         settings: Mapping[str, SettingValue] | None = None,
@@ -51,7 +51,7 @@ class Broker:
 
     # Its life.
 
-    def start(self) -> "Broker":
+    def start(self) -> Self:
         """Start, or start again what was stopped or killed, on the same port and data."""
         assert not self._is_running, "the broker is running already"
         if self._runner is None:
@@ -102,28 +102,6 @@ class Broker:
                 runner.close()
         if self._kept_data is None and self.data:
             shutil.rmtree(self.data, ignore_errors=True)
-
-    def __enter__(self) -> "Broker":
-        return self.start()
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    async def __aenter__(self) -> "Broker":
-        return await asyncio.to_thread(self.start)
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await asyncio.to_thread(self.close)
 
     # Where it is.
 

@@ -18,10 +18,10 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from random import SystemRandom
-from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from ottla.testing.broker import QUICK, SettingValue, as_text, key_of
+from ottla.testing.managed import Managed
 
 if TYPE_CHECKING:
     from ottla.broker.local_cluster import LocalCluster
@@ -34,7 +34,7 @@ PORTS = range(20_000, 32_000)  # Below those that connections get from the syste
 WAIT_SECONDS_MAX = 30.0
 
 
-class Cluster:
+class Cluster(Managed):
     def __init__(
         self,
         brokers: int = 3,
@@ -55,7 +55,7 @@ class Cluster:
 
     # Its life.
 
-    def start(self) -> "Cluster":
+    def start(self) -> Self:
         from ottla.broker.local_cluster import LocalCluster
         from ottla.testing.process import BrokerProcess
 
@@ -84,17 +84,6 @@ class Cluster:
             process.close()
         if self._kept_data is None and self.data:
             shutil.rmtree(self.data, ignore_errors=True)
-
-    def __enter__(self) -> "Cluster":
-        return self.start()
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     # Where it is.
 
