@@ -3,13 +3,17 @@
 The encoding is that of `protocol/messages/fetch.py`, which tests compare it with.
 """
 
+from collections.abc import Sequence
 from struct import Struct
 from typing import Final
 
 from ottla.broker.fetch_sessions import Wanted
+from ottla.broker.leader_hints import FETCH_SINCE, LeaderAndEpoch, Where
 from ottla.env.files import FileRange
 from ottla.env.network import Piece
 from ottla.model.types import Offset
+from ottla.protocol.codec import encode
+from ottla.protocol.messages import fetch as wire
 from ottla.protocol.varint import append_uvarint
 
 SESSIONS_SINCE: Final = 7
@@ -22,6 +26,8 @@ _INT32 = Struct(">i")
 _PARTITION_V4 = Struct(">ihqq")
 _PARTITION_V5 = Struct(">ihqqq")
 _ABORTED = Struct(">qq")
+_BEFORE_TAGS: Final = 11  # Throttle, error, session, no topics.
+_LEADER = Struct(">BBiiB")  # Tag 1, its size, leader, its epoch, no tags of its own.
 _DIVERGING = Struct(">BBiqB")  # Tag 0, its size, epoch, end offset, no tags of its own.
 
 
@@ -34,6 +40,7 @@ class Fetched:
         "error_code",
         "high_watermark",
         "last_stable_offset",
+        "leader",
         "log_start_offset",
         "preferred_read_replica",
         "records",
@@ -49,13 +56,22 @@ class Fetched:
         self.records: FileRange | None = None
         self.aborted: list[tuple[int, Offset]] | None = None
         self.diverging: tuple[int, Offset] | None = None
+        self.leader: LeaderAndEpoch | None = None  # Who leads, if it is not us.
         self.preferred_read_replica = -1  # Somebody nearer to the client, if not -1.
 
 
 def fetch_response(
-    version: int, correlation_id: int, session_id: int, error_code: int, fetched: list[Fetched]
+    version: int,
+    correlation_id: int,
+    session_id: int,
+    error_code: int,
+    fetched: list[Fetched],
+    leaders: Sequence[Where] = (),
 ) -> list[Piece]:
-    """The whole frame. Partitions of one topic that follow each other share its entry."""
+    """The whole frame. Partitions of one topic that follow each other share its entry.
+
+    `leaders` are those that partitions name, from version 16 on.
+    """
     is_flexible = version >= FLEXIBLE_SINCE
     out = bytearray(8)
     if is_flexible:
@@ -82,7 +98,7 @@ def fetch_response(
         if is_flexible:
             out.append(0)
     if is_flexible:
-        out.append(0)
+        out += _endpoints(leaders) if leaders else b"\x00"
     if out:
         pieces.append(bytes(out))
     first = bytearray(pieces[0])  # type: ignore[arg-type]
@@ -137,8 +153,15 @@ def _partition(out: bytearray, fetched: Fetched, version: int) -> None:
 
 def _tags(fetched: Fetched) -> bytes:
     if fetched.diverging is None:
-        return b"\x00"
+        leader = fetched.leader
+        return b"\x00" if leader is None else b"\x01" + _LEADER.pack(1, 9, *leader, 0)
     return b"\x01" + _DIVERGING.pack(0, 13, *fetched.diverging, 0)
+
+
+def _endpoints(leaders: Sequence[Where]) -> bytes:
+    """One tag of the whole answer."""
+    nodes = [wire.NodeEndpoint(*where) for where in leaders]
+    return encode(wire.Response(node_endpoints=nodes), FETCH_SINCE)[_BEFORE_TAGS:]
 
 
 def _count(out: bytearray, count: int, is_flexible: bool) -> None:

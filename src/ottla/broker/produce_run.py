@@ -12,6 +12,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.broker.connection import Connection, Reply
+from ottla.broker.leader_hints import HINTED, PRODUCE_SINCE, with_leaders
 from ottla.broker.partition import Partition
 from ottla.model.errors import ErrorCode
 from ottla.model.types import Offset, WallTime
@@ -217,7 +218,10 @@ class Run(Reply):
         if prepared.acks == ACKS_NONE:
             self.connection.close()  # Nobody reads an answer.
             return
-        self._answer([prepared.failed_answer(answer, code) for answer in self.answers])
+        self._answer([self._failed_answer(answer, code) for answer in self.answers])
+
+    def _failed_answer(self, answer: bytes, code: ErrorCode) -> bytes:
+        return self.prepared.failed_answer(answer, code)
 
     def _answer(self, answers: list[bytes]) -> None:
         if self.prepared.acks == ACKS_NONE:
@@ -230,9 +234,10 @@ class Run(Reply):
 class TimedRun(Run):
     """One that may have to wait for more than this turn, and does so for its timeout at most."""
 
-    __slots__ = ("_timer",)
+    __slots__ = ("_broker", "_timer")
 
     def wait(self, broker: "Broker") -> None:
+        self._broker = broker
         self._timer = broker.call_later(self.prepared.timeout_ms, self._timed_out)
 
     def appended(self, partition: Partition) -> None:
@@ -242,6 +247,12 @@ class TimedRun(Run):
     def failed(self, code: ErrorCode, _message: str | None = None) -> None:
         self._timer.cancel()
         super().failed(code)
+
+    def _failed_answer(self, answer: bytes, code: ErrorCode) -> bytes:
+        failed, version = super()._failed_answer(answer, code), self.prepared.version
+        if code not in HINTED or version < PRODUCE_SINCE:
+            return failed
+        return with_leaders(failed, version, self._broker.image, self.connection.listener)
 
     def _timed_out(self) -> None:
         self.failed(ErrorCode.REQUEST_TIMED_OUT)

@@ -266,9 +266,13 @@ class Cluster:
         return [self.nodes[node] for node in state.replicas if node != state.leader]
 
     def notice_death(self, node: Node) -> None:
+        self.deny(node)
+        self.pass_ms(20)
+
+    def deny(self, node: Node) -> None:
+        """The controller takes it for dead; the others hear of it in a moment."""
         epoch = self.log.image.brokers[NodeId(node.number)].epoch
         self.log.decide(Died(NodeId(node.number), epoch))
-        self.pass_ms(20)
 
     async def connection(self, node: Node) -> Connection:
         known = self._client.get(node.number)

@@ -5,7 +5,9 @@ from hypothesis import strategies as st
 
 from ottla.broker.fetch_response import Fetched, fetch_response
 from ottla.broker.fetch_sessions import Wanted
+from ottla.broker.leader_hints import FETCH_SINCE, LeaderAndEpoch, Where
 from ottla.env.files import FileRange
+from ottla.model.types import NodeId
 from ottla.protocol.codec import encode
 from ottla.protocol.messages import fetch as wire
 
@@ -32,6 +34,8 @@ def fetched_partitions(draw: st.DrawFn) -> Fetched:
     aborted = st.lists(st.tuples(offsets, offsets), max_size=3)
     fetched.aborted = draw(st.none() | aborted)
     fetched.diverging = draw(st.none() | st.tuples(st.integers(0, 9), st.integers(0, 2**40)))
+    if fetched.diverging is None and draw(st.booleans()):
+        fetched.leader = LeaderAndEpoch(NodeId(draw(st.integers(0, 9))), draw(st.integers(0, 99)))
     records = draw(st.none() | st.binary(min_size=1, max_size=300))
     if records:
         fetched.records = FileRange(BytesFile(b"before" + records), 6, len(records))
@@ -55,6 +59,8 @@ def as_message(fetched: list[Fetched], session_id: int, version: int) -> wire.Re
         )
         if part.diverging and version >= 12:
             data.diverging_epoch = wire.EpochEndOffset(*part.diverging)
+        if part.leader and version >= 12:
+            data.current_leader = wire.LeaderIdAndEpoch(*part.leader)
         data.aborted_transactions = (
             None
             if part.aborted is None
@@ -64,11 +70,20 @@ def as_message(fetched: list[Fetched], session_id: int, version: int) -> wire.Re
     return wire.Response(session_id=session_id, responses=list(topics.values()))
 
 
-@given(st.lists(fetched_partitions(), max_size=5), st.sampled_from(wire.Response.VERSIONS))
-def test_the_pieces_are_the_codecs_bytes(fetched: list[Fetched], version: int) -> None:
+@given(
+    st.lists(fetched_partitions(), max_size=5),
+    st.sampled_from(wire.Response.VERSIONS),
+    st.lists(st.builds(Where, st.integers(0, 9), st.text(), st.integers(1, 9), st.just("r"))),
+)
+def test_the_pieces_are_the_codecs_bytes(
+    fetched: list[Fetched], version: int, leaders: list[Where]
+) -> None:
     session_id = 7 if version >= 7 else 0
-    pieces = fetch_response(version, 99, session_id, 0, fetched)
+    leaders = leaders if version >= FETCH_SINCE else []
+    pieces = fetch_response(version, 99, session_id, 0, fetched, leaders)
     frame = b"".join(p.read() if isinstance(p, FileRange) else p for p in pieces)
     header = (99).to_bytes(4, "big") + (b"\0" if version >= 12 else b"")
-    body = header + encode(as_message(fetched, session_id, version), version)
+    message = as_message(fetched, session_id, version)
+    message.node_endpoints = [wire.NodeEndpoint(*where) for where in leaders]
+    body = header + encode(message, version)
     assert frame == len(body).to_bytes(4, "big") + body

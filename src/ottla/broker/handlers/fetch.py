@@ -15,6 +15,7 @@ from ottla.broker.connection import Reply
 from ottla.broker.dispatch import handles
 from ottla.broker.fetch_response import Fetched, fetch_response
 from ottla.broker.fetch_sessions import FetchSession, Wanted
+from ottla.broker.leader_hints import FETCH_SINCE, HINTED, leader_of, whereabouts
 from ottla.broker.partition import Partition
 from ottla.broker.server import Broker
 from ottla.model.errors import Damaged, ErrorCode, Refusal
@@ -134,6 +135,10 @@ class Fetching:
                 self._read(partition, part, left, at_least_one=size == 0)
             except Refusal as refusal:
                 part.error_code, part.diverging = refusal.code, None
+                if refusal.code in HINTED and self._reply.version >= FETCH_SINCE:
+                    part.leader = leader_of(
+                        self._broker.image, wanted.topic, wanted.topic_id, wanted.index
+                    )
                 continue
             except (OSError, Damaged) as error:
                 self._broker.partitions.read_failed(partition, error)
@@ -198,7 +203,12 @@ class Fetching:
                     session.served(wanted)
         self._broker.metrics.bytes_out += broker_bytes
         reply = self._reply
-        reply.complete(fetch_response(reply.version, reply.correlation_id, session.id, 0, told))
+        leaders = [part.leader.leader for part in told if part.leader is not None]
+        listener = reply.connection.listener
+        where = whereabouts(self._broker.image, leaders, listener) if leaders else ()
+        reply.complete(
+            fetch_response(reply.version, reply.correlation_id, session.id, 0, told, where)
+        )
 
 
 def _is_urgent(part: Fetched) -> bool:

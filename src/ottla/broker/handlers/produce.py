@@ -14,6 +14,7 @@ from asyncio import TimerHandle
 
 from ottla.broker.connection import Reply
 from ottla.broker.dispatch import RawHandler, handles, send
+from ottla.broker.leader_hints import PRODUCE_SINCE, add_leaders
 from ottla.broker.partition import Partition
 from ottla.broker.server import Broker
 from ottla.metadata.cluster import INTERNAL_TOPICS
@@ -30,9 +31,10 @@ ADMIN_CLIENT = "__admin_client"  # How Kafka's own tools call themselves.
 class Waiting:
     """A produce request whose batches are being appended; answers when the last one is settled."""
 
-    __slots__ = ("_open", "_reply", "_response", "acks", "is_slow", "timer")
+    __slots__ = ("_broker", "_open", "_reply", "_response", "acks", "is_slow", "timer")
 
-    def __init__(self, reply: Reply, acks: int, response: wire.Response) -> None:
+    def __init__(self, reply: Reply, acks: int, response: wire.Response, broker: Broker) -> None:
+        self._broker = broker
         self._reply = reply
         self.acks = acks
         self._response = response
@@ -63,6 +65,8 @@ class Waiting:
         if self.timer is not None:
             self.timer.cancel()
         if self.acks != ACKS_NONE:
+            if self._reply.version >= PRODUCE_SINCE:
+                add_leaders(self._response, self._broker.image, self._reply.connection.listener)
             send(self._reply, self._response)
             return
         self._reply.complete(())
@@ -105,7 +109,7 @@ def handle(request: wire.Request, reply: Reply, broker: Broker) -> None:
     if reply.version < 3:
         raise ProtocolError(f"PRODUCE version {reply.version} is not served")
     response = wire.Response()
-    waiting = Waiting(reply, request.acks, response)
+    waiting = Waiting(reply, request.acks, response, broker)
     for topic in request.topic_data:
         results = []
         for part in topic.partition_data:
