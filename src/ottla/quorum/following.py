@@ -161,8 +161,11 @@ def leader_silent(quorum: "Quorum", role: Follower, now: Monotonic, *, is_closed
     """
     if not is_closed:
         return
-    delay = quorum.timing.hint(quorum.below, quorum.elections_lost)
-    if not quorum.is_voter:
+    others = sorted(set(quorum.voters.by_id) - {role.leader})
+    if quorum.is_voter:
+        place = others.index(quorum.key.id)
+        delay = quorum.timing.turn(quorum.below, quorum.elections_lost, place)
+    else:
         delay = 0 if role.has_fetched else quorum.timing.retry_backoff_ms
     stand_at = Monotonic(now + delay)
     role.stand_at = min(role.stand_at or stand_at, stand_at)

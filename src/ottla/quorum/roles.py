@@ -114,7 +114,8 @@ def would_grant(
     """Whether this node may vote for the candidate, in the epoch that both are in."""
     if is_pre_vote:
         if isinstance(role, Follower):
-            return up_to_date and not role.has_fetched
+            is_in_doubt = role.stand_at is not None  # The leader closed our connection, too.
+            return up_to_date and (is_in_doubt or not role.has_fetched)
         # Whoever leads will not help to end it; all others only say whether they could.
         return up_to_date and isinstance(role, Unattached | Prospective | Candidate | Resigned)
     if state.leader != NOBODY:

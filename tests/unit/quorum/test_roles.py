@@ -30,6 +30,7 @@ LEADER = Leader(key(1), 3, 0, NOW, ())
         (Resigned(NOW, set(), ()), True),
         (Follower(NodeId(2), address(2), NOW), True),  # It has not heard of its leader yet.
         (Follower(NodeId(2), address(2), NOW, has_fetched=True), False),
+        (Follower(NodeId(2), address(2), NOW, has_fetched=True, stand_at=NOW), True),  # In doubt.
         (LEADER, False),
     ],
 )
