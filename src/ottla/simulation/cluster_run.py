@@ -15,17 +15,21 @@ from ottla.simulation.changes import Changes
 from ottla.simulation.clock import VirtualClock
 from ottla.simulation.cluster_nemesis import ClusterNemesis
 from ottla.simulation.cluster_plan import ClusterPlan, cluster_plan_for
-from ottla.simulation.history import History, Violation, check_final
+from ottla.simulation.history import Violation, check_final
 from ottla.simulation.loop import VirtualLoop
+from ottla.simulation.moves import Moves
 from ottla.simulation.network import SimulatedNetwork
 from ottla.simulation.nodes import Nodes
+from ottla.simulation.quorum_invariants import QuorumInvariants
+from ottla.simulation.recorded_history import RecordedHistory
 from ottla.simulation.replica_checks import check_alike, keepers, unhealthy
+from ottla.simulation.replica_invariants import ReplicaInvariants
 from ottla.simulation.running import new_loop, raise_first, run_world
 from ottla.simulation.trace import Trace
 from ottla.simulation.workload import Workload
 
 HEAL_SECONDS_MAX = 90.0  # After the last fault, until everything is as it should be.
-WATCH_SECONDS = 0.01
+WATCH_SECONDS = 0.005
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +72,17 @@ def simulate_cluster(
 class ClusterWorld:
     def __init__(self, plan: ClusterPlan, loop: VirtualLoop, trace: Trace) -> None:
         self.plan = plan
-        self.history = History()
+        self.history = RecordedHistory(now_ns=lambda: loop.now_ns)
         self.network = SimulatedNetwork(loop, Random(f"network/{plan.seed}"), trace)
         self.network.link.delay_ns_mean = plan.delay_ns_mean
         self.nodes = Nodes(plan, loop, self.network)
         self.workload = Workload(plan, self.history, self.connect)
         self.changes = Changes(self.workload, self.connect)
+        self.moves = Moves(plan, list(self.nodes.machines), self.workload, self.connect)
         self.nemesis = ClusterNemesis(plan, self.nodes, self.network, lambda: keepers(self.nodes))
+        self.quorum_invariants = QuorumInvariants(self.nodes)
+        self.replica_invariants = ReplicaInvariants(self.nodes)
+        loop.on_turn = self._turn_ended
         self._healed_at = self._well_at = 0.0
         self._loop = loop
         self._trace = trace
@@ -116,6 +124,7 @@ class ClusterWorld:
                     all_.create_task(workload.consume(number))
                 all_.create_task(workload.replace_topics())
                 self.changes.begin(all_)
+                self.moves.begin(all_)
                 await asyncio.sleep(plan.seconds)
                 self.nemesis.stop()
                 await harm
@@ -172,13 +181,19 @@ class ClusterWorld:
             lagging = "; ".join(check_alike(self.nodes))
             raise Violation(f"there is no audit in the end; {lagging}") from None
         check_final(self.history, logs)
+        self.history.judge(logs)
         if topics != set(self.workload.topics):
             raise Violation(f"there are topics {topics}, not {set(self.workload.topics)}")
+
+    def _turn_ended(self) -> None:
+        self.quorum_invariants.check()
+        self.replica_invariants.look_at_metadata()
 
     async def _watch(self, errors: list[BaseException]) -> None:
         while True:
             await asyncio.sleep(WATCH_SECONDS)
             raise_first(errors)
+            self.replica_invariants.check()
             self.nodes.supervise()
 
     def connect(self, name: str, settings: ClientSettings) -> Cluster:
@@ -208,5 +223,5 @@ class ClusterWorld:
             sent=len(self.history.sent),
             acknowledged=self.history.acknowledgements,
             read=self.history.reads,
-            faults=dict(sorted(self.nemesis.counts.items())),
+            faults=dict(sorted({**self.nemesis.counts, **self.moves.counts}.items())),
         )

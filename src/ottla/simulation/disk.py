@@ -102,6 +102,7 @@ class SimulatedDisk:
         self.operations = 0  # Counts what changes or syncs something.
         self.crash_at: int | None = None  # The number of the operation that kills the process.
         self.fail_at: tuple[int, int] | None = None  # That of one which fails, and with what.
+        self.is_observed = False  # By someone who must not meet what the process shall meet.
         self.generation = 0  # Files of an earlier life are dead.
         self.locked: set[str] = set()
         self._root = Directory()
@@ -149,6 +150,8 @@ class SimulatedDisk:
             raise Crashed
 
     def fail_if_told(self, operation: str, path: str) -> None:
+        if self.is_observed:
+            return
         for index, (failing, part, error) in enumerate(self._failures):
             if failing == operation and part in path:
                 del self._failures[index]

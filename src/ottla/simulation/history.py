@@ -80,8 +80,11 @@ class History:
         if sent is not None:  # Else its topic has been deleted meanwhile.
             sent.is_acknowledged, sent.offset = True, offset
 
-    def read(self, topic_partition: TopicPartition, offset: Offset, value: bytes) -> None:
-        """A consumer got this record."""
+    def read(
+        self, topic_partition: TopicPartition, offset: Offset, value: bytes, reader: str = ""
+    ) -> None:
+        """A consumer got this record; `reader` is its name, if it reads one after the other."""
+        del reader
         self.reads += 1
         seen = self.seen[topic_partition]
         before = seen.setdefault(offset, value)

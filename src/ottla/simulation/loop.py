@@ -29,6 +29,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self.now_ns = 0
         self.turns = 0
         self.turns_max = TURNS_MAX
+        self.on_turn: Callable[[], None] = _nothing  # Called after each.
         self._clock_resolution = 1 / NANOSECONDS
         self._selector = self  # The base class asks it for events, and to wait.
 
@@ -38,6 +39,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def select(self, timeout: float | None) -> list[object]:
         """In place of waiting: time passes at once."""
         self.turns += 1
+        self.on_turn()
         if self.turns > self.turns_max:
             raise Deadlock(f"{self.turns_max} turns have led to nothing")
         if timeout is None:

@@ -85,6 +85,7 @@ class Machine:
         self.disk = MachineDisk(Random(f"disk/{self._source}"), clock, network.trace, host)
         self.process: Process | None = None
         self.broker: Broker | None = None  # While it serves.
+        self.latest: Broker | None = None  # Also while it starts or stops.
         self.starts = 0
         self._dead: list[Process] = []
         self._down_until = 0
@@ -152,7 +153,8 @@ class Machine:
         task.add_done_callback(lambda task: self._ended(process, task))
 
     def _die(self, down_ms: int) -> None:
-        process, self.process, self.broker = self.process, None, None
+        process, self.process = self.process, None
+        self.broker = self.latest = None
         self._down_until = self.clock.monotonic() + down_ms
         if process is not None:
             process.kill()
@@ -180,6 +182,8 @@ class Machine:
         )
         prepare_up(self.disk, self._settings, self.clock.wall(), env.random.randbytes)
         broker = Broker(self._settings, env)
+        if self.process is process:
+            self.latest = broker
         await broker.start()
         if self.process is process:
             self.broker = broker

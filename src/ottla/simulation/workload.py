@@ -158,7 +158,7 @@ class Workload:
                     positions.setdefault(TopicPartition(topic, partition), 0)
             live = {tp: at for tp, at in positions.items() if tp.topic in self.topics}
             try:
-                await self._follow(make(cluster, live, READ), positions)
+                await self._follow(make(cluster, live, READ), positions, f"consumer-{number}")
             except ClientError as error:
                 if not self._is_explained(error):
                     raise Violation(f"consumer {number} at {live}: {error!r}") from error
@@ -168,7 +168,10 @@ class Workload:
         cluster.close()
 
     async def _follow(
-        self, reader: Reader | SessionReader, positions: dict[TopicPartition, Offset]
+        self,
+        reader: Reader | SessionReader,
+        positions: dict[TopicPartition, Offset],
+        name: str,
     ) -> None:
         topics = list(self.topics)
         while not self.is_over and topics == self.topics:
@@ -180,7 +183,7 @@ class Workload:
                 if message.offset != expected:
                     raise Violation(f"{topic_partition} gave {message.offset}, not {expected}")
                 positions[topic_partition] = message.offset + 1
-                self.history.read(topic_partition, message.offset, message.value or b"")
+                self.history.read(topic_partition, message.offset, message.value or b"", name)
 
     async def _skip_trimmed(
         self, cluster: Cluster, positions: dict[TopicPartition, Offset]

@@ -1,0 +1,182 @@
+"""What must hold among the controllers after every turn of the loop, whatever has happened.
+
+R1  An epoch has at most one leader.
+R2  A node votes once in an epoch, and remembers it whatever becomes of it.
+R3  A leader only adds to its log, and R4 logs that have the same batch are alike up to it.
+R5  A new leader has all that was committed, and R6 what is committed is the same for all.
+R7  A high watermark does not go back, a majority holds what is below it, and nobody cuts that.
+R8  A node's epoch does not go back.
+R9  A log that does not begin at 0 begins where a snapshot ends, of what is committed.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from ottla.broker.quorum_driver import QuorumDriver
+from ottla.model.types import NodeId, Offset
+from ottla.quorum.leadership import Leader
+from ottla.records.batch import Batch
+from ottla.simulation.chains import NOTHING, Chain
+from ottla.simulation.history import Violation
+from ottla.simulation.nodes import Nodes
+
+NOBODY = -1
+
+
+@dataclass(slots=True)
+class Seen:
+    """A node as it was after the last turn."""
+
+    start: int = 0
+    mark: tuple[object, ...] = ()
+    high_watermark: Offset = 0
+    led: Offset = -1  # Where its log ended as that of a leader,
+    led_epoch: int = -1  # in this epoch.
+    epoch: int = 0
+    # What it had written down and told others.
+    settled_epoch: int = 0
+    settled_vote: int = NOBODY
+    chain: Chain = field(default_factory=Chain)
+
+
+class QuorumInvariants:
+    def __init__(self, nodes: Nodes) -> None:
+        self.leaders: dict[int, NodeId] = {}
+        self.committed: dict[Offset, int] = {}  # By a batch's last offset, its mark.
+        self.committed_end: Offset = 0
+        self._nodes = nodes
+        self._seen = {number: Seen() for number in nodes.voters}
+        self._marks: dict[tuple[Offset, int], int] = {}
+
+    def check(self) -> None:
+        for number, seen in self._seen.items():
+            machine = self._nodes.machines[number]
+            driver = getattr(machine.latest, "quorum", None)
+            if driver is None or not hasattr(driver.log, "_log"):
+                continue
+            quorum = driver.quorum
+            is_settled = driver.shell._performing is None and not driver.shell._is_closed
+            mark = (
+                quorum.role,
+                quorum.state,
+                quorum.high_watermark,
+                driver.log.end_offset,
+                is_settled,
+                machine.starts,
+            )
+            if len(seen.mark) == len(mark) and all(map(_is_same, mark, seen.mark)):
+                continue
+            seen.mark = mark
+            machine.disk.is_observed = True
+            self._look(number, seen, driver, machine.starts, is_settled=is_settled)
+            machine.disk.is_observed = False
+
+    def _look(
+        self, number: NodeId, seen: Seen, driver: QuorumDriver, start: int, *, is_settled: bool
+    ) -> None:
+        if start != seen.start:
+            seen.start, seen.high_watermark, seen.epoch = start, 0, 0
+            seen.led = seen.led_epoch = -1
+        self._check_epoch(number, seen, driver, is_settled=is_settled)
+        self._check_log(number, seen, driver)
+        role = driver.quorum.role
+        if isinstance(role, Leader):
+            self._check_leader(number, seen, driver, role)
+        high_watermark = driver.quorum.high_watermark or 0
+        if high_watermark < seen.high_watermark:
+            raise Violation(f"R7: node {number}'s high watermark goes back to {high_watermark}")
+        if high_watermark > seen.high_watermark:
+            seen.high_watermark = high_watermark
+            self._check_committed(number, seen, high_watermark)
+
+    def _check_epoch(
+        self, number: NodeId, seen: Seen, driver: QuorumDriver, *, is_settled: bool
+    ) -> None:
+        state = driver.quorum.state
+        if state.epoch < max(seen.epoch, seen.settled_epoch):
+            known = max(seen.epoch, seen.settled_epoch)
+            raise Violation(f"R8: node {number} goes back from epoch {known} to {state.epoch}")
+        seen.epoch = state.epoch
+        if state.epoch > seen.settled_epoch and is_settled:
+            seen.settled_epoch, seen.settled_vote = state.epoch, NOBODY
+        if state.epoch == seen.settled_epoch:
+            is_forgotten = state.voted == NOBODY and state.leader == NOBODY
+            is_other = state.voted not in (NOBODY, seen.settled_vote)
+            if seen.settled_vote != NOBODY and (is_other or is_forgotten):
+                raise Violation(
+                    f"R2: in epoch {state.epoch} node {number} voted for {seen.settled_vote}, "
+                    f"and then for {state.voted}"
+                )
+            if is_settled and state.voted != NOBODY:
+                seen.settled_vote = state.voted
+
+    def _check_log(self, number: NodeId, seen: Seen, driver: QuorumDriver) -> None:
+        log = driver.log
+        if log.log_start_offset > 0:
+            ends = [snapshot.end_offset for snapshot in log.snapshots.ids]
+            if log.log_start_offset not in ends:
+                raise Violation(
+                    f"R9: node {number}'s log begins at {log.log_start_offset}, its snapshots end "
+                    f"at {ends}"
+                )
+            if ends[-1] > self.committed_end:
+                raise Violation(f"R9: node {number} has a snapshot of what is not committed")
+        if log.log_start_offset > seen.chain.start:
+            start = log.log_start_offset
+            seen.chain = Chain(start, self.committed.get(start - 1, NOTHING))
+
+        def batches(start: Offset, end: Offset) -> Iterator[Batch]:
+            return (batch for _, _, batch in log._batches(start, end))
+
+        for link in seen.chain.follow(log.end_offset, batches):
+            place = (link.last_offset, link.leader_epoch)
+            if self._marks.setdefault(place, link.mark) != link.mark:
+                raise Violation(
+                    f"R4: node {number} has offset {place[0]} of epoch {place[1]} as others have "
+                    "it, but not what lies before it"
+                )
+
+    def _check_leader(self, number: NodeId, seen: Seen, driver: QuorumDriver, role: Leader) -> None:
+        leader = self.leaders.setdefault(role.epoch, number)
+        if leader != number:
+            raise Violation(f"R1: nodes {leader} and {number} both lead epoch {role.epoch}")
+        end = driver.log.end_offset
+        if role.epoch == seen.led_epoch and end < seen.led:
+            raise Violation(f"R3: node {number} cuts the log that it leads to {end}")
+        if role.epoch != seen.led_epoch:
+            last = self.committed_end - 1
+            if last >= seen.chain.start and seen.chain.mark_at(last) != self.committed.get(last):
+                raise Violation(
+                    f"R5: node {number} leads epoch {role.epoch} without what was committed up to "
+                    f"{self.committed_end}"
+                )
+        seen.led, seen.led_epoch = end, role.epoch
+
+    def _check_committed(self, number: NodeId, seen: Seen, high_watermark: Offset) -> None:
+        for link in reversed(seen.chain.links):
+            if link.last_offset >= high_watermark:
+                continue
+            if self.committed.setdefault(link.last_offset, link.mark) != link.mark:
+                raise Violation(
+                    f"R6: node {number} takes another record for committed at {link.last_offset}"
+                )
+            if link.last_offset < self.committed_end - 1:
+                break
+        if high_watermark > self.committed_end:
+            self.committed_end = high_watermark
+            self._check_majority(number, high_watermark)
+
+    def _check_majority(self, number: NodeId, high_watermark: Offset) -> None:
+        mark = self._seen[number].chain.mark_at(high_watermark - 1)
+        holders = [
+            node
+            for node, seen in self._seen.items()
+            if mark is not None and seen.chain.mark_at(high_watermark - 1) == mark
+        ]
+        if mark is not None and len(holders) <= len(self._seen) // 2:
+            raise Violation(f"R7: {high_watermark} is committed, and only {holders} have it")
+
+
+def _is_same(one: object, other: object) -> bool:
+    """Roles and states are replaced, not changed, where it matters; offsets are compared."""
+    return one == other if isinstance(one, int) else one is other
