@@ -1,0 +1,137 @@
+"""Bugs of a cluster to be switched on: what its simulation must find, or it would not find ours."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from ottla.broker.metadata_log import MetadataLog
+from ottla.broker.replicated_partition import FollowedLog, ReplicatedPartition
+from ottla.model.types import Offset, WallTime
+from ottla.quorum import standing
+from ottla.quorum.election_state import ElectionState
+from ottla.quorum.leadership import Leader as QuorumLeader
+from ottla.records.batch import Batch
+from ottla.replication.leader import Leader
+from ottla.simulation.disk import SimulatedDisk
+from ottla.storage.producer_state import Completed, Producers
+
+Mutant = Callable[[pytest.MonkeyPatch], None]
+
+
+class _Early:
+    """Whoever waits is answered as if acks=1 had been asked for."""
+
+    acks_all = False
+
+    def __init__(self, appending: object) -> None:
+        self.appended = appending.appended  # type: ignore[attr-defined]
+        self.failed = appending.failed  # type: ignore[attr-defined]
+
+
+def acks_before_it_replicates(patch: pytest.MonkeyPatch) -> None:
+    original = ReplicatedPartition.flush
+
+    def flush(self: ReplicatedPartition, now: WallTime) -> None:
+        self._staged = [(_Early(appending), end) for appending, end in self._staged]
+        original(self, now)
+
+    patch.setattr(ReplicatedPartition, "flush", flush)
+
+
+def commits_alone(patch: pytest.MonkeyPatch) -> None:
+    """The high watermark of a partition is what its leader has."""
+    patch.setattr(Leader, "_high_watermark", lambda self, now: self._own_end)
+
+
+def forgets_to_truncate(patch: pytest.MonkeyPatch) -> None:
+    """A follower does not say in which epoch its last record was written."""
+    patch.setattr(FollowedLog, "last_epoch", property(lambda self: -1))
+
+
+def truncates_too_much(patch: pytest.MonkeyPatch) -> None:
+    """A new follower cuts its log back to its high watermark, as Kafka did before KIP-101."""
+    follow = ReplicatedPartition.follow
+
+    def cut_and_follow(self: ReplicatedPartition, leader_epoch: int):  # noqa: ANN202
+        self.stand_by()
+        self._registry.directories.of(self.log).truncate_log(self.name, self.high_watermark)
+        return follow(self, leader_epoch)
+
+    patch.setattr(ReplicatedPartition, "follow", cut_and_follow)
+
+
+def lets_anyone_join_the_isr(patch: pytest.MonkeyPatch) -> None:
+    """Whoever fetches at all is proposed, however little it has."""
+    patch.setattr(Leader, "_may_join", lambda *_: True)
+
+
+def forgets_producers_at_failover(patch: pytest.MonkeyPatch) -> None:
+    """What a follower appends tells it nothing of who sent it."""
+    accept, note = Producers.accept, Producers.note
+    accepting = []
+
+    def accept_all(self: Producers, batch: Batch, *, is_client: bool) -> Completed | None:
+        accepting.append(batch)
+        try:
+            return accept(self, batch, is_client=is_client)
+        finally:
+            accepting.pop()
+
+    def note_own(self: Producers, batch: Batch) -> Completed | None:
+        return note(self, batch) if accepting else None
+
+    patch.setattr(Producers, "accept", accept_all)
+    patch.setattr(Producers, "note", note_own)
+    patch.setattr(Producers, "_check_sequence", lambda *_: None)
+
+
+def does_not_notice_a_power_loss(patch: pytest.MonkeyPatch) -> None:
+    """A broker comes back as if its machine had stayed up, and so stays in sync."""
+    patch.setattr(SimulatedDisk, "boot_id", lambda _: "always the same")
+
+
+def votes_twice(patch: pytest.MonkeyPatch) -> None:
+    """Forget, at once, for whom it voted."""
+    would_grant = standing.would_grant
+
+    def forgetful(role, state, candidate, *, is_pre_vote, up_to_date):  # noqa: ANN001, ANN202
+        state = replace(state, voted=-1)
+        return would_grant(role, state, candidate, is_pre_vote=is_pre_vote, up_to_date=up_to_date)
+
+    patch.setattr(standing, "would_grant", forgetful)
+
+
+def does_not_write_votes(patch: pytest.MonkeyPatch) -> None:
+    """Whoever is killed forgets its vote."""
+
+    async def write_state(self: MetadataLog, state: ElectionState) -> None:
+        self.state = state
+
+    patch.setattr(MetadataLog, "write_state", write_state)
+
+
+def commits_metadata_alone(patch: pytest.MonkeyPatch) -> None:
+    """The high watermark of the metadata log is what its leader has."""
+    patch.setattr(QuorumLeader, "majority_end", lambda self, _voters: self.synced_end)
+
+
+def elects_the_ignorant(patch: pytest.MonkeyPatch) -> None:
+    """Vote for whoever asks first, however little it has."""
+    patch.setattr(standing, "is_up_to_date", lambda *_: True)
+
+
+def does_not_sync_the_metadata_log(patch: pytest.MonkeyPatch) -> None:
+    """Say that it is on the disk, and go on."""
+
+    async def sync(self: MetadataLog) -> Offset:
+        end = self._log.end_offset
+        self._log.synced_to(end)
+        return end
+
+    patch.setattr(MetadataLog, "sync", sync)
+
+
+def syncs_in_name_only(patch: pytest.MonkeyPatch) -> None:
+    """Say that records are on the disk which are not."""
+    patch.setattr("ottla.broker.log_sync.sync_all", lambda work: None)
