@@ -15,7 +15,7 @@ from ottla.simulation.history_checker import check
 from ottla.simulation.operations import Key, Kind, Operation, Outcome, Poll, Send, Value
 from tests.chaos import confluent_clients
 from tests.chaos.clients import Lives, Setting
-from tests.chaos.faults import Fault
+from tests.chaos.faults import Fault, wait_until
 from tests.chaos.images import Images
 from tests.chaos.nodes import Nodes
 from tests.chaos.picture import draw
@@ -27,6 +27,7 @@ from tests.chaos.verdict import differing_replicas
 WRITERS = 3
 SENDS_PER_SECOND = 150.0
 BEFORE_SECONDS = (1.0, 6.0)
+WRITTEN_BACK_SHARE = 0.7
 AFTER_SECONDS = 1.0
 DRAIN_SECONDS_MAX = 60.0
 TOLD = "may be lost"  # What a node says that leads without having been in sync.
@@ -73,7 +74,7 @@ class _Round:
         create_topic(self._nodes.bootstrap, self._topic)
         seconds = self._run.chance.uniform(*BEFORE_SECONDS)
         stop = self._write("before", 0)
-        time.sleep(seconds)
+        self._let_pass(seconds)
         fault = Fault("power loss", self._nodes.ids, "all nodes", self._recorder.now_ns())
         cut_power(self._nodes, self._images, self._nodes.ids)
         stop()
@@ -91,6 +92,16 @@ class _Round:
         self._judge(before)
         path = self._run.directory / f"{self._topic}.png"
         draw(path, self._recorder.operations, [fault], [], f"power lost by all, {self._topic}")
+
+    def _let_pass(self, seconds: float) -> None:
+        """The kernel writes one disk or the other back meanwhile: each keeps another part."""
+        chance, began = self._run.chance, time.monotonic()
+        moments = [(chance.uniform(0, seconds), node_id) for node_id in self._nodes.ids]
+        for moment, node_id in sorted(moments):
+            if chance.random() < WRITTEN_BACK_SHARE:
+                wait_until(began + moment)
+                self._images.write_back(node_id)
+        wait_until(began + seconds)
 
     def _setting(self, flush_seconds: float = 0) -> Setting:
         return Setting(

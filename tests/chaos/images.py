@@ -39,6 +39,10 @@ class Images:
     def boot_id_file(self, node_id: int) -> Path:
         return self._directory / f"boot-id-{node_id}"
 
+    def write_back(self, node_id: int) -> None:
+        """Sync all of it, as the kernel does when it has the time."""
+        subprocess.run(["sync", "-f", self._point(node_id)], check=True)
+
     def lose_power(self, node_id: int) -> None:
         """From now on its files cannot be used; the node's process must be ended."""
         fcntl.ioctl(self._held[node_id], EXT4_IOC_SHUTDOWN, struct.pack("I", WITHOUT_JOURNAL))

@@ -100,6 +100,8 @@ def _check_registration(
     if (
         before is not None
         and before.incarnation_id != request.incarnation_id
+        # Its successor found its epoch in its directory, which has one process at a time: it died.
+        and before.epoch != request.previous_broker_epoch
         and sessions.is_valid(before.id, now)
     ):
         raise Refusal(

@@ -158,6 +158,19 @@ def test_another_process_with_the_same_id_has_to_wait_for_the_session() -> None:
     assert deciding.ask(deciding.registration(2), 10_001).broker_epoch > 0
 
 
+def test_the_successor_of_a_process_does_not_wait_for_its_session() -> None:
+    """It found the other's epoch in the directory, which has one process at a time."""
+    deciding = Deciding(brokers=2)
+    deciding.create("t", 4, 2)
+    known = deciding.epochs[2]
+    late = deciding.ask(deciding.registration(2, previous_broker_epoch=known - 1))
+    assert late.code == ErrorCode.DUPLICATE_BROKER_REGISTRATION
+    answer = deciding.ask(deciding.registration(2, previous_broker_epoch=known))
+    assert answer.broker_epoch > known
+    assert deciding.image.brokers[TWO].is_fenced  # Until it has read that it is registered.
+    assert leaders(deciding) == {1}
+
+
 @pytest.mark.parametrize(
     ("change", "code"),
     [
