@@ -99,15 +99,12 @@ def _told(wanted: Wanted, plan: ClusterPlan | None, failure: Failure) -> str:
 
 def line(report: Report | ClusterReport) -> str:
     faults = " ".join(f"{name}={count}" for name, count in report.faults.items())
-    more = (
-        f"{report.commits} offsets committed"
-        if isinstance(report, Report)
-        else f"well {report.healed_seconds:.1f} s after the last fault"
-    )
+    well = "" if isinstance(report, Report) else f", well after {report.healed_seconds:.1f} s"
     return (
         f"seed {report.seed}: {report.digest}  {report.events} events in "
         f"{report.virtual_seconds:.1f} virtual s, {report.starts} starts, {report.acknowledged} of "
-        f"{report.sent} acknowledged, {report.read} read, {more}  {faults}"
+        f"{report.sent} acknowledged, {report.read} read, {report.commits} offsets committed"
+        f"{well}  {faults}"
     )
 
 

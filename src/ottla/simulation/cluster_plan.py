@@ -14,6 +14,9 @@ from ottla.simulation.loop import MICROSECOND
 from ottla.simulation.plan import Plan, Rates
 
 BROKERS: Final = 3
+# A coordinator that was cut off may answer what is not so any more, until it hears of it. That is
+# Kafka's protocol, and the history of groups does not allow for it.
+DELAYS: Final = ("clog", "pause", "partition", "one_way", "lonely_client", "slow_link")
 CLIENTS: Final = ("producers", "consumers", "groups")
 
 
@@ -81,11 +84,37 @@ def without(plan: ClusterPlan, names: tuple[str, ...]) -> ClusterPlan:
 def cluster_plan_for(seed: int, brokers: int = BROKERS) -> ClusterPlan:
     chance = Random(f"cluster/{seed}")
 
+    is_synced = chance.random() < 0.3
+    rates = _rates(chance, is_synced=is_synced)
+    groups = _groups(seed) if chance.random() < 0.35 else ()
+    if groups:
+        rates = replace(rates, **dict.fromkeys(DELAYS, 0.0))
+    return ClusterPlan(
+        seed=seed,
+        seconds=chance.choice((4.0, 7.0, 10.0)),
+        topics=chance.randint(1, 2),
+        partitions=chance.randint(1, 3),
+        producers=(IDEMPOTENT,) * chance.randint(1, 3),
+        consumers=chance.randint(1, 2),
+        records_per_second=chance.choice((10.0, 30.0)),
+        value_bytes_max=chance.choice((40, 400)),
+        is_synced=is_synced,
+        log_dirs=1,
+        rates=rates,
+        settings=_group_settings(groups, seed) | _settings(chance, is_synced=is_synced),
+        topic_configs={"internal.segment.bytes": str(chance.choice((4, 16, 1024)) << 10)},
+        delay_ns_mean=chance.choice((100, 300, 2_000)) * MICROSECOND,
+        groups=groups,
+        brokers=brokers,
+        is_restarted=chance.random() < 0.25,
+    )
+
+
+def _rates(chance: Random, *, is_synced: bool) -> ClusterRates:
     def maybe(probability: float, *choices: float) -> float:
         rate = chance.choice(choices)
         return rate if chance.random() < probability else 0.0
 
-    is_synced = chance.random() < 0.3
     rates = ClusterRates(
         reset=maybe(0.3, 0.3, 1.0),
         clog=maybe(0.2, 0.2, 0.5),
@@ -108,26 +137,7 @@ def cluster_plan_for(seed: int, brokers: int = BROKERS) -> ClusterPlan:
         # A failed sync and a later power loss together lose what nobody can save.
         disk_error = maybe(0.25, 0.1, 0.2)
         rates = replace(rates, disk_full=maybe(0.25, 0.1, 0.3), disk_error=disk_error)
-    groups = _groups(seed) if chance.random() < 0.35 else ()
-    return ClusterPlan(
-        seed=seed,
-        seconds=chance.choice((4.0, 7.0, 10.0)),
-        topics=chance.randint(1, 2),
-        partitions=chance.randint(1, 3),
-        producers=(IDEMPOTENT,) * chance.randint(1, 3),
-        consumers=chance.randint(1, 2),
-        records_per_second=chance.choice((10.0, 30.0)),
-        value_bytes_max=chance.choice((40, 400)),
-        is_synced=is_synced,
-        log_dirs=1,
-        rates=rates,
-        settings=_settings(chance, is_synced=is_synced) | group_settings(groups, seed),
-        topic_configs={"internal.segment.bytes": str(chance.choice((4, 16, 1024)) << 10)},
-        delay_ns_mean=chance.choice((100, 300, 2_000)) * MICROSECOND,
-        groups=groups,
-        brokers=brokers,
-        is_restarted=chance.random() < 0.25,
-    )
+    return rates
 
 
 def _settings(chance: Random, *, is_synced: bool) -> dict[str, str]:
@@ -149,7 +159,6 @@ def _settings(chance: Random, *, is_synced: bool) -> dict[str, str]:
 
 
 def _groups(seed: int) -> tuple[GroupPlan, ...]:
-    """A coordinator that was paused may still answer: sessions outlast every fault."""
     chance = Random(f"cluster groups/{seed}")
     kind = chance.choice((Kind.CLASSIC, Kind.CONSUMER))
     return (
@@ -158,11 +167,18 @@ def _groups(seed: int) -> tuple[GroupPlan, ...]:
             kind=kind,
             members=chance.randint(1, 3),
             static=0,
-            session_ms=6_000,
+            session_ms=chance.choice((3_000, 6_000)),
             rebalance_ms=4_000,
             heartbeat_ms=400,
             commit_ms=500,
             is_cooperative=False,
-            calm_seconds=8.0,
+            calm_seconds=chance.choice((3.0, 8.0)),
         ),
     )
+
+
+def _group_settings(groups: tuple[GroupPlan, ...], seed: int) -> dict[str, str]:
+    """Offsets do not expire: there is no one coordinator whose clock would count."""
+    if not groups:
+        return {}
+    return group_settings(groups, seed) | {"offsets.retention.minutes": "10080"}

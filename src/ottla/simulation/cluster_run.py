@@ -15,6 +15,9 @@ from ottla.simulation.changes import Changes
 from ottla.simulation.clock import VirtualClock
 from ottla.simulation.cluster_nemesis import ClusterNemesis
 from ottla.simulation.cluster_plan import ClusterPlan, cluster_plan_for
+from ottla.simulation.group_history import GroupHistory
+from ottla.simulation.group_invariants import check_owners, coordinators
+from ottla.simulation.group_workload import GroupWorkload
 from ottla.simulation.history import Violation, check_final
 from ottla.simulation.loop import VirtualLoop
 from ottla.simulation.moves import Moves
@@ -46,6 +49,7 @@ class ClusterReport:
     sent: int
     acknowledged: int
     read: int
+    commits: int  # Of offsets, by members of groups.
     faults: dict[str, int]
 
 
@@ -78,6 +82,8 @@ class ClusterWorld:
         self.nodes = Nodes(plan, loop, self.network)
         self.workload = Workload(plan, self.history, self.connect)
         self.changes = Changes(self.workload, self.connect)
+        self.group_history = GroupHistory(lambda: loop.now_ns)
+        self.groups = GroupWorkload(plan, self.group_history, self.connect)
         self.moves = Moves(plan, list(self.nodes.machines), self.workload, self.connect)
         self.nemesis = ClusterNemesis(plan, self.nodes, self.network, lambda: keepers(self.nodes))
         self.quorum_invariants = QuorumInvariants(self.nodes)
@@ -106,6 +112,8 @@ class ClusterWorld:
             async with asyncio.timeout(HEAL_SECONDS_MAX):
                 await self.nodes.wait_serving()
                 await self.workload.create_topics()
+                if self.plan.groups:
+                    await self.groups.create_topics()
         except TimeoutError:
             raise Violation("no topics can be made in the beginning") from None
 
@@ -125,6 +133,8 @@ class ClusterWorld:
                 all_.create_task(workload.replace_topics())
                 self.changes.begin(all_)
                 self.moves.begin(all_)
+                if plan.groups:
+                    self.groups.begin(all_)
                 await asyncio.sleep(plan.seconds)
                 self.nemesis.stop()
                 await harm
@@ -133,9 +143,11 @@ class ClusterWorld:
                 await self._wait_healthy()
                 await self._wait_acknowledged()
                 self._well_at = self._loop.time()
-                workload.is_over = True
+                workload.is_over = self.groups.is_over = True
+                await self.groups.wait_settled()
         except TimeoutError:
-            state = "; ".join(unhealthy(self.nodes)) or "clients still wait"
+            ills = "; ".join(unhealthy(self.nodes))
+            state = ills or f"{self.groups.unrest()}clients still wait"
             raise Violation(f"{HEAL_SECONDS_MAX} s after the end: {state}") from None
 
     async def _wait_healthy(self) -> None:
@@ -176,6 +188,7 @@ class ClusterWorld:
                 logs = await self.workload.read_all()
                 topics = await self.workload.list_topics()
                 await self.changes.audit()
+                await self.groups.audit()
                 await self._wait_alike()
         except TimeoutError:
             lagging = "; ".join(check_alike(self.nodes))
@@ -189,11 +202,19 @@ class ClusterWorld:
         self.quorum_invariants.check()
         self.replica_invariants.look_at_metadata()
 
+    def _check_owners(self) -> None:
+        if self.plan.groups:
+            for _, broker in self.nodes.serving():
+                for _, coordinator in coordinators(broker):
+                    for group in coordinator.consumers.by_id.values():
+                        check_owners(group)
+
     async def _watch(self, errors: list[BaseException]) -> None:
         while True:
             await asyncio.sleep(WATCH_SECONDS)
             raise_first(errors)
             self.replica_invariants.check()
+            self._check_owners()
             self.nodes.supervise()
 
     def connect(self, name: str, settings: ClientSettings) -> Cluster:
@@ -223,5 +244,6 @@ class ClusterWorld:
             sent=len(self.history.sent),
             acknowledged=self.history.acknowledgements,
             read=self.history.reads,
+            commits=self.group_history.commits,
             faults=dict(sorted({**self.nemesis.counts, **self.moves.counts}.items())),
         )

@@ -118,6 +118,8 @@ class GroupMember:
             except Refused as refused:
                 if refused.code not in OUT | COORDINATOR_GONE:
                     raise Violation(f"{self.name}: {refused!r}") from refused
+                if refused.code == ErrorCode.NOT_COORDINATOR:
+                    self._coordinator = None
                 await self.pause()
             except ClientError as error:
                 if not error.is_retriable:

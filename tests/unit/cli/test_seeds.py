@@ -34,7 +34,7 @@ def test_a_good_seed_is_a_line(caplog: pytest.LogCaptureFixture) -> None:
     outcome = run_seed(replace(SMALL, is_twice=True), 9)
     assert outcome.is_good
     assert outcome.text.startswith("seed 9: ")
-    assert "well" in outcome.text
+    assert "well after" in outcome.text
 
 
 def test_a_bad_seed_says_how_to_see_it_again(

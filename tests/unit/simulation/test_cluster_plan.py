@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from ottla.simulation.cluster_plan import cluster_plan_for, without
+from ottla.simulation.cluster_plan import DELAYS, cluster_plan_for, without
 
 
 def test_a_seed_decides_the_same_each_time_and_seeds_differ() -> None:
@@ -34,3 +34,10 @@ def test_a_plan_is_made_smaller_by_name() -> None:
     assert replace(smaller, rates=plan.rates).happening() == plan.happening()
     with pytest.raises(KeyError):
         without(plan, ("earthquake",))
+
+
+def test_where_there_are_groups_nobody_is_only_late() -> None:
+    plans = [plan for plan in map(cluster_plan_for, range(200)) if plan.groups]
+    assert len(plans) > 30
+    assert not any(getattr(plan.rates, name) for plan in plans for name in DELAYS)
+    assert any(plan.rates.kill for plan in plans)

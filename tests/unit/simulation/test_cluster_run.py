@@ -1,7 +1,9 @@
+from dataclasses import replace
+
 import pytest
 
 from ottla.broker.replicated_partition import ReplicatedPartition
-from ottla.simulation.cluster_plan import ClusterRates
+from ottla.simulation.cluster_plan import ClusterRates, cluster_plan_for
 from ottla.simulation.cluster_run import simulate_cluster
 from ottla.simulation.running import Failure
 from tests.unit.simulation.small_cluster import small_cluster
@@ -22,6 +24,15 @@ def test_a_kill_is_survived(caplog: pytest.LogCaptureFixture) -> None:
     report = simulate_cluster(5, small_cluster(5, ClusterRates(kill=2.0)))
     assert report.starts > 3
     assert report.healed_seconds < 30
+
+
+def test_a_group_goes_on_at_its_next_coordinator(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("CRITICAL")
+    plan = replace(cluster_plan_for(21), seconds=3.0)  # A seed that has one.
+    report = simulate_cluster(21, replace(plan, rates=ClusterRates(kill=1.0)))
+    assert plan.groups
+    assert report.starts > 3
+    assert report.commits > 5
 
 
 def test_a_failure_says_how_to_see_it_again(
