@@ -9,11 +9,20 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from confluent_kafka import KafkaError, Message, Producer
+from confluent_kafka import (
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    Producer,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from ottla.testing import Cluster
 
 TOPIC = "orders"
+GROUP = "readers"
 
 
 class Writing:
@@ -72,6 +81,64 @@ class Writing:
         cluster.until(lambda: len(self.acknowledged) > seen + 1000, 60)
 
 
+class Reading:
+    """The one member of a group, which commits what it has read and notes what it was told."""
+
+    def __init__(self, bootstrap_servers: str) -> None:
+        self.values: list[int] = []  # As they came, those that came again included.
+        self.committed = 0  # Where the group is, as far as it was confirmed.
+        self._is_stopping = False
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": bootstrap_servers,
+                "group.id": GROUP,
+                "auto.offset.reset": "earliest",
+                "enable.auto.commit": False,
+            }
+        )
+        self._consumer.subscribe([TOPIC])
+        self._thread = threading.Thread(target=self._read)
+
+    def __enter__(self) -> "Reading":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_stopping = True
+        self._thread.join()
+        self._consumer.close()
+
+    def _read(self) -> None:
+        while not self._is_stopping:
+            for message in self._consumer.consume(1000, 0.05):
+                if message.error() is None:
+                    self.values.append(int(message.value() or b""))
+            self._commit()
+
+    def _commit(self) -> None:
+        try:
+            done = self._consumer.commit(asynchronous=False)
+        except KafkaException:
+            return  # Nothing new, or nobody to commit to: the next one counts.
+        for one in done or []:
+            if one.error is None:
+                self.committed = one.offset
+
+
+def coordinator(cluster: Cluster) -> int:
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+    described = admin.describe_consumer_groups([GROUP])[GROUP].result(30)
+    return int(described.coordinator.id)
+
+
+def create_topic(cluster: Cluster, leader: int) -> None:
+    """One partition, on all nodes."""
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+    placed = [[leader, *(node for node in cluster.node_ids if node != leader)]]
+    admin.create_topics([NewTopic(TOPIC, 1, replica_assignment=placed)])[TOPIC].result(30)
+    cluster.until(lambda: cluster.leader(TOPIC) == leader)
+
+
 @pytest.fixture
 def cluster() -> Iterator[Cluster]:
     with Cluster(brokers=3) as made:
@@ -91,16 +158,55 @@ def check(cluster: Cluster, writing: Writing) -> None:
 
 
 @pytest.mark.timeout(180)
-def test_leaders_and_controllers_are_killed_and_nothing_is_lost(cluster: Cluster) -> None:
-    with Writing(cluster.bootstrap_servers) as writing:
-        for victim_of in (lambda: cluster.leader(TOPIC), cluster.controller):
+@pytest.mark.parametrize("is_controller", [False, True], ids=["plain", "controller"])
+def test_a_leader_is_killed_and_nothing_is_lost(is_controller: bool) -> None:
+    with Cluster(brokers=3) as cluster:
+        controller = cluster.controller()
+        others = [node for node in cluster.node_ids if node != controller]
+        victim = controller if is_controller else others[0]
+        create_topic(cluster, victim)
+        with Writing(cluster.bootstrap_servers) as writing:
             writing.until_it_goes_on(cluster)
-            victim = victim_of()
             cluster.kill(victim)
             writing.until_it_goes_on(cluster)
+            assert cluster.leader(TOPIC) != victim
             cluster.start_node(victim)
             cluster.until(lambda: is_whole(cluster), 60)
-    check(cluster, writing)
+        check(cluster, writing)
+
+
+@pytest.mark.timeout(180)
+def test_a_coordinator_that_leads_is_killed_and_its_group_goes_on() -> None:
+    with Cluster(brokers=3) as cluster:
+        victim = coordinator(cluster)
+        create_topic(cluster, victim)
+        with Writing(cluster.bootstrap_servers) as writing:
+            with Reading(cluster.bootstrap_servers) as reading:
+                cluster.until(lambda: reading.committed > 0, 60)
+                assert (cluster.leader(TOPIC), coordinator(cluster)) == (victim, victim)
+                cluster.kill(victim)
+                before = reading.committed
+                writing.until_it_goes_on(cluster)
+                cluster.until(lambda: reading.committed > before, 60)
+                assert coordinator(cluster) != victim
+            cluster.start_node(victim)
+            cluster.until(lambda: is_whole(cluster), 60)
+        check(cluster, writing)
+        check_read(reading)
+        (kept,) = Consumer(
+            {"bootstrap.servers": cluster.bootstrap_servers, "group.id": GROUP}
+        ).committed([TopicPartition(TOPIC, 0)], timeout=30)
+        assert kept.offset == reading.committed, "what was committed stays committed"
+
+
+def check_read(reading: Reading) -> None:
+    """In order; whoever begins again begins with something that it has seen, or the next."""
+    seen = -1
+    for value, before in zip(reading.values, [-1, *reading.values], strict=False):
+        assert value <= seen + 1, "something was passed over"
+        assert value == before + 1 or value <= seen, "out of order"
+        seen = max(seen, value)
+    assert seen + 1 >= reading.committed, "nothing was committed that was not read"
 
 
 @pytest.mark.timeout(180)
