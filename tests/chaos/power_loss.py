@@ -25,11 +25,13 @@ from tests.chaos.power import PowerCuts
 from tests.chaos.run import NODES, SETTINGS, Run, log_clients
 
 DIRECTORY = Path("build/power-loss")
+PARTS = ("synced", "cached", "everyone")
 SYNCED = {**SETTINGS, "log.flush.interval.messages": "1"}
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.chaos.power_loss", description=__doc__)
+    parser.add_argument("parts", nargs="*", default=PARTS, help="which of them")
     parser.add_argument("--rounds", type=int, default=24, help="power cuts, over all parts")
     parser.add_argument("--seed", type=int, default=None, help="who loses power, and when")
     parser.add_argument("--directory", type=Path, default=DIRECTORY, help="histories, logs, images")
@@ -43,9 +45,9 @@ def main() -> int:
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
     log_clients(directory)
-    rounds = max(1, arguments.rounds // 3)
+    rounds = max(1, arguments.rounds // len(arguments.parts))
     is_good = True
-    for name in ("synced", "cached", "everyone"):
+    for name in arguments.parts:
         console.rule(f"{name}: {rounds} rounds", align="left")
         is_good &= _part(name, directory / name, seed, console, rounds)
     return 0 if is_good else 1

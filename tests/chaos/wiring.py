@@ -64,7 +64,8 @@ class Namespaces:
             raise
 
     def place(self, node_id: int) -> Place:
-        command = ["ip", "netns", "exec", self._space(node_id), *START]
+        # Not `ip netns exec`: that has a copy of every mount, which nobody can unmount then.
+        command = ["nsenter", f"--net=/run/netns/{self._space(node_id)}", *START]
         return Place(self._host(node_id), 9092, 9093, command)
 
     def isolate(self, node_id: int, pid: int) -> None:
