@@ -147,8 +147,11 @@ def test_the_page_of_settings_is_what_the_definitions_say() -> None:
     assert not [name for name in shown if f"`{name}`" not in page]
 
 
+METRICS = ("metrics", "gauges", "cluster_gauges")
+
+
 def test_every_metric_is_documented() -> None:
-    code = "".join((SOURCE / "broker" / f"{name}.py").read_text() for name in ("metrics", "gauges"))
+    code = "".join((SOURCE / "broker" / f"{name}.py").read_text() for name in METRICS)
     page = (ROOT / "docs" / "reference" / "metrics.md").read_text()
     names = set(re.findall(r'"(ottla_\w+)"', code))
     assert names
@@ -161,7 +164,7 @@ def test_every_option_of_the_tools_is_documented() -> None:
         option
         for name in (
             *("asking", "topics", "configs", "produce", "consume", "groups", "dlq"),
-            *("cluster", "log", "cdc", "pipeline"),
+            *("cluster", "brokers", "log", "cdc", "pipeline"),
         )
         for option in re.findall(r'"(--?[a-zA-Z][a-z-]*)', (SOURCE / f"cli/{name}.py").read_text())
     ]

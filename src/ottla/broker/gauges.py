@@ -3,6 +3,7 @@
 import os
 import resource
 import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ottla import __version__
@@ -27,6 +28,7 @@ def add_gauges(broker: "Broker") -> None:
         lambda: sum(partition.is_leader for partition in partitions.all()),
     )
     _add_replication(broker)
+    broker.cluster_gauges.add()
     add("ottla_topics", "Topics of the cluster.", lambda: len(broker.image.topics_by_name))
     add("ottla_fetch_sessions", "Incremental fetch sessions.", lambda: len(broker.fetch_sessions))
     add(
@@ -79,9 +81,15 @@ def _add_cleaner(broker: "Broker") -> None:
 def _add_replication(broker: "Broker") -> None:
     add, proposals = broker.metrics.add_gauge, broker.replicas.proposals
 
+    def replicated() -> Iterator[ReplicatedPartition]:
+        return (p for p in broker.partitions.all() if isinstance(p, ReplicatedPartition))
+
     def led() -> list[Leader]:
-        replicated = (p for p in broker.partitions.all() if isinstance(p, ReplicatedPartition))
-        return [p.leader for p in replicated if p.leader is not None]
+        return [p.leader for p in replicated() if p.leader is not None]
+
+    def lags() -> list[int]:
+        followers = [p.follower for p in replicated() if p.follower is not None]
+        return [f.leader_high_watermark - f.fetch_offset for f in followers]
 
     add(
         "ottla_followed_partitions",
@@ -107,6 +115,11 @@ def _add_replication(broker: "Broker") -> None:
         "ottla_replica_lag_records_max",
         "How many records the slowest in-sync follower of a partition led here lacks.",
         lambda: max((leader.lag_max for leader in led()), default=0),
+    )
+    add(
+        "ottla_follower_lag_records_max",
+        "How many committed records a partition followed here lacks at most.",
+        lambda: max((0, *lags())),
     )
     add("ottla_isr_shrinks", "Replicas that fell out of sync here.", lambda: proposals.shrunk)
     add(

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from ottla.broker.cleaner import Cleaner
+from ottla.broker.cluster_gauges import ClusterGauges
 from ottla.broker.connection import Serve
 from ottla.broker.connections import Connections
 from ottla.broker.controller_apis import ControllerDispatcher
@@ -78,6 +79,7 @@ class Broker:
         self.dispatchers: dict[str, Dispatcher] = {}  # By listener.
         self.failed: asyncio.Future[None]  # Done, with the reason, if the broker cannot go on.
         self.cleaner = Cleaner(self)
+        self.cluster_gauges = ClusterGauges(self)
         self._housekeeping = Housekeeping(self)
         self._listening: dict[str, Listening] = {}  # By listener.
         self._open: set[str] = set()  # The listeners whose doors are open.
@@ -231,6 +233,7 @@ class Broker:
         self.groups.apply(delta)
         self.replica_directories.image_changed(delta)
         self.lifecycle.image_changed(delta)
+        self.cluster_gauges.image_changed(delta)
         self.neighbours.image_changed(delta.brokers)
 
     def _resolve_settings(self) -> None:

@@ -20,6 +20,7 @@ def test_every_gauge_reads_the_state_of_the_moment() -> None:
         settings=SimpleNamespace(ottla_drained=True),
         replicas=SimpleNamespace(proposals=SimpleNamespace(shrunk=4, expanded=5)),
         image=SimpleNamespace(topics_by_name={"t": None}),
+        cluster_gauges=SimpleNamespace(add=lambda: None),
         fetch_sessions=[1],
         memory=SimpleNamespace(used_bytes=5),
         cleaner=SimpleNamespace(read_bytes=30, written_bytes=3, uncleanable={}),
