@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ottla.metadata.delta import ImageDelta
 from ottla.metadata.features import SUPPORTED, has_controller_registration
 from ottla.model.errors import ErrorCode, Refusal
-from ottla.model.types import Millis, Uuid
+from ottla.model.types import Millis, Monotonic, Uuid
 from ottla.protocol.messages import (
     broker_heartbeat,
     broker_registration,
@@ -45,10 +45,18 @@ class Lifecycle:
         self.broker_epoch = -1
         self._broker = broker
         self._incarnation_id: Uuid = b""
+        self._heard_at = Monotonic(0)  # When the last heartbeat was sent that was answered.
 
     @property
     def is_registered(self) -> bool:
         return self.broker_epoch >= 0
+
+    @property
+    def may_be_fenced(self) -> bool:
+        """Whether the controller may have given our leaderships away, for all that we know."""
+        broker = self._broker
+        session_ms = broker.settings.broker_session_timeout_ms
+        return not broker.quorum.is_alone and broker.now - self._heard_at >= session_ms
 
     async def register(self) -> None:
         """Tell the controller where we are; from the answer on we lead our partitions."""
@@ -152,8 +160,10 @@ class Lifecycle:
             current_metadata_offset=self._broker.image.offset,
             offline_log_dirs=list(offline),
         )
+        sent_at = self._broker.now
         response = await self._broker.quorum.submit(request)
         assert isinstance(response, broker_heartbeat.Response), "the controller answers in kind"
+        self._heard_at = sent_at
         return response
 
     async def _keep_alive(self) -> None:

@@ -165,9 +165,11 @@ class Fetching:
         last_stable_offset = partition.last_stable_offset
         end = last_stable_offset if self._is_committed_only else high_watermark
         offset = wanted.fetch_offset
-        if not partition.is_leader and (offset > log.end_offset or part.diverging is not None):
-            # Only a leader knows where a log ends. Whoever came here by old metadata would start
-            # all over, or leave records out, for nothing but our being behind.
+        if (offset > log.end_offset or part.diverging is not None) and not (
+            partition.is_leader and not self._broker.lifecycle.may_be_fenced
+        ):
+            # Only who leads for sure knows where a log ends. A client that came by old metadata
+            # would start all over, or leave records out, for nothing but our being behind.
             raise Refusal(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if offset < log.log_start_offset or (offset > log.end_offset and part.diverging is None):
             raise Refusal(ErrorCode.OFFSET_OUT_OF_RANGE)

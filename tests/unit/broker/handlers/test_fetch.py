@@ -659,3 +659,19 @@ def test_a_follower_never_says_that_an_offset_is_out_of_range() -> None:
         assert cluster.fetch(follower, 2).error_code == 0
         assert cluster.fetch(follower, 3).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
         assert cluster.fetch(cluster.leader(), 3).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+def test_a_leader_that_may_be_deposed_never_says_that_an_offset_is_out_of_range() -> None:
+    """It was cut off for longer than its session: others may have led, and written, since."""
+    with replicating() as cluster:
+        cluster.topic()
+        leader = cluster.leader()
+        cluster.produce(leader, b"1", b"2")
+        leader.quorum.is_alone = False
+        cluster.run(leader.broker.lifecycle.heartbeat())
+        assert cluster.fetch(leader, 3).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+        cluster.pass_ms(leader.broker.settings.broker_session_timeout_ms)
+        assert cluster.fetch(leader, 3).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert cluster.fetch(leader, 2).error_code == 0
+        cluster.run(leader.broker.lifecycle.heartbeat())
+        assert cluster.fetch(leader, 3).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
