@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from traceback import format_exc
 
 from ottla.model.types import Offset
 from ottla.simulation.history_checker import check
@@ -52,6 +53,8 @@ def lose_everyone(run: Run, nodes: Nodes, images: Images, rounds: int) -> bool:
         failures += [
             f"the replicas of {key} differ" for key in differing_replicas(directories, keys)
         ]
+    except Exception:  # noqa: BLE001  Whatever ended it, what is there is kept and told.
+        failures.append(format_exc())
     finally:
         nodes.kill(*nodes.ids)
     run.say(f"{lost_in_all} of {acknowledged_in_all} acknowledged records were lost, and told of")
@@ -65,7 +68,6 @@ class _Round:
         self._run = run
         self._nodes = nodes
         self._images = images
-        self._number = number
         self._topic = _topic(number)
         self._recorder = Recorder()
         self._log_sizes = {node_id: self._log_size(node_id) for node_id in nodes.ids}
@@ -89,6 +91,7 @@ class _Round:
         stop()
         confluent_clients.drain(self._setting(), DRAIN_SECONDS_MAX)
         self._recorder.close()
+        self._recorder.write(self._run.directory / f"{self._topic}.jsonl")
         self._judge(before)
         path = self._run.directory / f"{self._topic}.png"
         draw(path, self._recorder.operations, [fault], [], f"power lost by all, {self._topic}")
