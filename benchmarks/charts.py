@@ -4,11 +4,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.budgets import KAFKA, OURS
+from benchmarks.budgets import CONNECTOR, CONNECTOR_TUNED, KAFKA, OURS
 from benchmarks.results import Case, Results
 from benchmarks.tables import NAMES, UNITS, number_text
 
-COLOURS = {OURS: "#1b6ca8", KAFKA: "#b0b0b0"}
+COLOURS = {
+    OURS: "#1b6ca8",
+    KAFKA: "#b0b0b0",
+    CONNECTOR: "#b0b0b0",
+    CONNECTOR_TUNED: "#8a8a8a",
+}
 LIMIT_COLOUR = "#e6b450"
 DPI = 80
 COLUMNS_MAX = 7

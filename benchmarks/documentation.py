@@ -12,7 +12,7 @@ from pathlib import Path
 DOCS = Path(__file__).parent.parent / "docs"
 PAGE = DOCS / "performance.md"
 IMAGES = DOCS / "images"
-SHOWN = ("ratios", "small", "batches", "groups")
+SHOWN = ("ratios", "small", "batches", "groups", "spark", "spark_kafka")
 START, END = "<!-- results -->\n", "<!-- end of results -->\n"
 BUDGETS = "budgets"
 
@@ -46,14 +46,21 @@ def _image(chart: Path) -> str:
 
 
 def _with_parts(shown: str, tables: str, measured_on: str, pictures: Mapping[str, str]) -> str:
-    """What is shown, with the tables of these benchmarks in it; its budgets stay as they were."""
+    """What is shown, with the tables of these benchmarks in it, and what they say of budgets."""
     head, known = _parts(shown)
-    budgets = known.pop(BUDGETS, "")
+    budgets = _by_first_cell(known.pop(BUDGETS, ""))
     for name, table in _parts(tables)[1].items():
-        if name != BUDGETS:
+        if name == BUDGETS:
+            budgets |= _by_first_cell(table)
+        else:
             known[name] = f"\n{measured_on}\n{pictures.get(name, '')}{table}"
-    known[BUDGETS] = budgets
+    known[BUDGETS] = "\n" + "\n".join(budgets.values())
     return head + "".join(f"### {name}\n{text.rstrip()}\n\n" for name, text in known.items())
+
+
+def _by_first_cell(table: str) -> dict[str, str]:
+    """The lines of a table, its heading too, by what stands first in each."""
+    return {line.split("|")[1].strip(): line for line in table.splitlines() if "|" in line}
 
 
 def _parts(text: str) -> tuple[str, dict[str, str]]:

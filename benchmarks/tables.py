@@ -49,12 +49,13 @@ Rows = list[list[str]]
 
 def heading(cases: Sequence[Case]) -> list[str]:
     """Column titles: the metrics beside the main one only where someone has them."""
+    is_spark = any(CONNECTOR in case.by_contender for case in cases)
     return [
         "case",
         "contender",
         "median",
         "range",
-        "of Kafka",
+        "of Spark's" if is_spark else "of Kafka",
         *(UNITS[m][0] for m in _beside(cases)),
     ]
 
@@ -64,12 +65,13 @@ def rows(cases: Sequence[Case]) -> Rows:
     made: Rows = []
     for case in cases:
         unit, scale = UNITS[case.metric]
-        kafka = case.by_contender.get(KAFKA)
+        base_name = CONNECTOR if CONNECTOR in case.by_contender else KAFKA
+        base = case.by_contender.get(base_name)
         for number, (name, measured) in enumerate(case.by_contender.items()):
             values = [value * scale for value in measured.values(case.metric)]
             ratio = ""
-            if kafka is not None and name != KAFKA and kafka.median(case.metric):
-                ratio = f"{measured.median(case.metric) / kafka.median(case.metric):.2f}x"
+            if base is not None and name != base_name and base.median(case.metric):
+                ratio = f"{measured.median(case.metric) / base.median(case.metric):.2f}x"
             made.append(
                 [
                     f"{case.title}: {unit}" if number == 0 else "",

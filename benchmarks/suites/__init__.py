@@ -7,7 +7,8 @@ from benchmarks.session import Session
 
 NAMES = (
     *("small", "batches", "fetch", "partitions", "librdkafka", "latency"),
-    *("groups", "start", "memory", "idle", "cluster", "failover", "spark"),
+    *("groups", "start", "memory", "idle", "cluster", "failover"),
+    *("spark", "spark_kafka"),
 )
 
 

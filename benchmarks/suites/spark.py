@@ -1,7 +1,7 @@
-"""PySpark: our source and sink beside Spark's own Kafka connector, on both brokers.
+"""PySpark: our source and sink beside Spark's own Kafka connector.
 
 One Spark session on two cores, contenders in turn. `Ottla` is our connector with its defaults;
-Spark's is measured with its defaults and tuned. What stands for the brokers is in the case.
+Spark's is measured with its defaults and tuned. `spark_kafka` is the same on Apache Kafka.
 """
 
 import os
@@ -24,8 +24,7 @@ from benchmarks.session import Session, rdkafka
 from benchmarks.spark_connector import TUNED_SINK, TUNED_SOURCE, NoConnectorError, jars
 
 PARTITIONS = 4
-PORTS_FIRST = 20
-METRICS_PORT_STEP = 5
+METRICS_PORT_STEP = 45
 FILL_SECONDS_MAX = 120
 ONE_ROW_BATCHES = 15
 KEY = "cast(cast(id as string) as binary)"
@@ -44,6 +43,11 @@ class Contender:
 
 
 def run(session: Session) -> None:
+    _decode(session)
+    compare(session, Ottla)
+
+
+def compare(session: Session, kind: type[Peer]) -> None:
     from ottla.spark import session as spark_session
 
     # With byte code kept, as on a user's machine: Spark starts a Python for every query.
@@ -59,20 +63,16 @@ def run(session: Session) -> None:
         session.console.print(f"Spark's own connector is left out: {failure}", style="red")
     spark = spark_session("benchmarks", cores=2, **settings)
     spark.sparkContext.setLogLevel("OFF")
+    more = {}
+    if kind is Ottla:
+        port = session.options.port + METRICS_PORT_STEP
+        more["ottla.metrics.listener"] = f"127.0.0.1:{port}"
+    peer = session.new_peer(kind, more)
     try:
-        _decode(session)
-        for number, kind in enumerate(session.kinds()):
-            port = session.options.port + PORTS_FIRST + 10 * number
-            more = {}
-            if kind is Ottla:
-                more["ottla.metrics.listener"] = f"127.0.0.1:{port + METRICS_PORT_STEP}"
-            peer = kind(session.directory / f"spark-{kind.name}", port, more)
-            peer.start()
-            try:
-                Rounds(session, spark, peer, contenders).run()
-            finally:
-                peer.stop()
+        peer.start()
+        Rounds(session, spark, peer, contenders).run()
     finally:
+        peer.stop()
         spark.stop()
 
 
@@ -96,10 +96,12 @@ def _decode(session: Session) -> None:
             placed.append(Placed(len(data) + HEADER_BYTES, Batch.parse(batch)))
             data += batch
         decoder = Decoder("orders", 0, COLUMNS)
-        for _ in range(session.options.rounds):
+        for number in range(session.options.rounds + 1):
             started_at = time.perf_counter()
             rows = sum(made.num_rows for made in decoder.decode(data, placed, 0, 1 << 60))
             seconds = time.perf_counter() - started_at
+            if number == 0:
+                continue  # What is imported and compiled on first use.
             case = (f"spark-decode-{size}", f"decode {size} B, one core", "records_per_s")
             session.note(case, OURS, {"records_per_s": rows / seconds})
 

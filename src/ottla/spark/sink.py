@@ -26,6 +26,7 @@ from ottla.client.errors import CannotConnect, ClientError
 from ottla.client.metadata import UnknownTopic
 from ottla.spark.errors import BadOption, SparkError
 from ottla.spark.options import BOOTSTRAP, Access
+from ottla.spark.python_daemon import end_in_silence_here
 from ottla.spark.sink_cluster import SinkCluster
 from ottla.spark.sink_options import read_options
 from ottla.spark.sink_producer import SinkSettings
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 log = logging.getLogger("ottla.spark")
+
+end_in_silence_here()  # Who ends a write loads nothing but this.
 
 
 @dataclass(frozen=True, slots=True)
