@@ -9,10 +9,13 @@ import logging
 import os
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
+from ottla.simulation.cluster_plan import ClusterRates
 from ottla.simulation.cluster_run import simulate_cluster
+from tests.simulation.test_cluster_mutants import busy_plan
 
 SECONDS = float(os.environ.get("OTTLA_SIM_SECONDS", "40"))
 FIRST_SEED = int(os.environ.get("OTTLA_SIM_SEED", "1000"))
@@ -36,6 +39,13 @@ def quiet() -> Iterator[None]:
 @pytest.mark.parametrize("seed", KEPT)
 def test_what_was_found_once_stays_away(seed: int) -> None:
     simulate_cluster(seed)
+
+
+def test_a_controller_that_loses_its_epoch_right_before_a_write_lives_on() -> None:
+    """Once, its process ended: this run of many faults has that moment in it."""
+    rates = ClusterRates(blackout=0.4, partition=0.4, pause=0.3, kill=0.3, clean_restart=0.3)
+    plan = replace(busy_plan(203, rates), partitions=2, consumers=2, seconds=8.0)
+    simulate_cluster(203, plan)
 
 
 @pytest.mark.parametrize("seed", TWICE)

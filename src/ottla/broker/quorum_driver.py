@@ -364,8 +364,9 @@ class QuorumDriver:
 
     async def _write(self) -> None:
         active = self._active
-        assert active is not None, "only a leader writes"
         try:
+            if active is None:
+                return  # Its epoch has ended since, and those who waited were told.
             await active.write()
         except OSError as error:
             if error.errno not in DISK_FULL or self.image.is_in_transaction:
@@ -376,9 +377,9 @@ class QuorumDriver:
         finally:
             self._committing = None
 
-    def _start_again(self, active: ActiveController) -> None:
+    def _start_again(self, active: ActiveController | None) -> None:
         """Forget what is not in the log, and whatever rested on it."""
-        if active.is_dropped:
+        if active is None or active.is_dropped:
             return
         self._active = self._new_active(active.epoch)
         active.drop(

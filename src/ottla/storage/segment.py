@@ -325,10 +325,12 @@ class Segment:
         path = self.path(suffix)
         file = self._open_files.disk.open(path, create=True)
         try:
-            if file.size:
-                file.truncate(0)
-            if content:
-                file.append([content])
+            # Written again, what is there could be lost with the power, below a recovery point.
+            if file.size != len(content) or file.read(0, file.size) != content:
+                if file.size:
+                    file.truncate(0)
+                if content:
+                    file.append([content])
         finally:
             file.close()
         return path

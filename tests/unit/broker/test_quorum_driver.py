@@ -44,6 +44,26 @@ def test_what_was_answered_is_there_after_a_restart() -> None:
     run(work())
 
 
+def test_an_epoch_that_ends_before_a_write_begins_ends_nothing_else() -> None:
+    node = formatted()
+
+    async def work() -> None:
+        driver = await node.started()
+        answers: list[object] = []
+        topic = create_topics.CreatableTopic("a", 1, 1)
+        driver.ask(create_topics.Request([topic]), answers.append)
+        settling = asyncio.get_running_loop().create_task(driver.settle())
+        await asyncio.sleep(0)
+        assert driver._committing is not None, "the write is about to begin"
+        driver.ended(driver.leader_epoch)
+        await settling
+        assert [answer.code for answer in answers] == [ErrorCode.NOT_CONTROLLER]
+        assert names(driver) == []
+        driver.close()
+
+    run(work())
+
+
 def test_every_start_begins_a_new_epoch() -> None:
     node = formatted()
 

@@ -37,6 +37,19 @@ def test_every_offset_is_found_in_its_batch() -> None:
     assert segment.find(180) is None
 
 
+def test_indexes_that_are_there_already_are_not_written_again() -> None:
+    disk = make_disk()
+    segment = make_segment(disk)
+    grow(segment, 40)
+    segment.write_indexes()
+    before = disk.operations
+    segment.write_indexes()
+    assert disk.operations == before
+    grow(segment, 1)
+    segment.write_indexes()
+    assert disk.operations > before
+
+
 def test_boundaries_of_the_last_writes_are_remembered_and_bounded() -> None:
     segment = make_segment(make_disk())
     grow(segment, 3 * BOUNDARIES_MAX)
