@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from ottla.client.blocking import Client
 from ottla.model.types import uuid_text
 from tests.conformance.apache_kafka import run_class
 from tests.process.quorum_nodes import Nodes, running
@@ -75,3 +76,63 @@ def test_kafkas_tool_adds_a_voter_and_removes_the_one_that_leads(tmp_path: Path)
         again = described_with(leader, *at)
         assert {n: row[0] for n, row in again.items()} == {n: row[0] for n, row in after.items()}
         assert again[leader][-1] == "Observer"
+
+
+@pytest.mark.parametrize(
+    ("setting", "count"),
+    [
+        # What came since may be less than the next one waits for.
+        ({"metadata.log.max.record.bytes.between.snapshots": "2000"}, 4),
+        ({"metadata.log.max.snapshot.interval.ms": "1000"}, 10),
+    ],
+    ids=["bytes", "time"],
+)
+def test_every_node_writes_snapshots_that_kafkas_tool_reads(
+    tmp_path: Path, setting: dict[str, str], count: int
+) -> None:
+    nodes = Nodes(tmp_path)
+    for node in nodes.all.values():
+        node.settings |= setting
+    names = [f"topic-{number}" for number in range(10)]
+    try:
+        nodes.start()
+        with Client(nodes.bootstrap) as client:
+            for name in names:
+                client.run(client.admin.create_topic(name, partitions=3, replication_factor=3))
+        for node in nodes.all.values():
+            wait_for_snapshot(node.data_directory, names[:count])
+        for node in nodes.all.values():
+            node.kill()
+        nodes.start()
+        for number in nodes.all:
+            nodes.wait_topics(number, *names)
+    finally:
+        for node in nodes.all.values():
+            node.kill()
+    directory = nodes.all[1].data_directory / "__cluster_metadata-0"
+    read = run_class(
+        "org.apache.kafka.tools.DumpLogSegments",
+        *("--cluster-metadata-decoder", "--files", str(newest_snapshot(directory))),
+    )
+    assert read.returncode == 0, read.stdout + read.stderr
+    assert all(f'"name":"{name}"' in read.stdout for name in names[:count])
+    assert read.stdout.count('"type":"PARTITION_RECORD"') >= 3 * count
+    assert "SnapshotHeader" in read.stdout
+    assert "SnapshotFooter" in read.stdout
+
+
+def newest_snapshot(directory: Path) -> Path:
+    return sorted(directory.glob("*.checkpoint"))[-1]
+
+
+def wait_for_snapshot(data_directory: Path, names: list[str]) -> None:
+    """One that has all of these."""
+    directory = data_directory / "__cluster_metadata-0"
+    deadline = time.monotonic() + 30
+    while True:
+        if list(directory.glob("*.checkpoint")):
+            written = newest_snapshot(directory).read_bytes()
+            if all(name.encode() in written for name in names):
+                return
+        assert time.monotonic() < deadline, "no snapshot was written"
+        time.sleep(0.1)

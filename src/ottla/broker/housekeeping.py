@@ -18,6 +18,7 @@ DISK_CHECK_MS = 1_000
 LOOK_BYTES_MIN = 1 << 20
 RESERVE_PARTS = 4  # No more than one of these comes in between two looks at the free space.
 SNAPSHOT_CHECK_MS = 60_000
+SNAPSHOT_CHECK_MS_MIN = 1_000
 DELETED_CHECK_MS = 1_000  # What was deleted frees its disk when its delay is over.
 
 
@@ -34,7 +35,8 @@ class Housekeeping:
         self._every(min(idle_ms, IDLE_CHECK_MS), self._close_idle)
         self._every(DISK_CHECK_MS, self._check_space)
         self._every(DELETED_CHECK_MS, self._remove_deleted)
-        self._every(SNAPSHOT_CHECK_MS, self._snapshot_metadata)
+        snapshot_ms = max(settings.metadata_log_max_snapshot_interval_ms, SNAPSHOT_CHECK_MS_MIN)
+        self._every(min(snapshot_ms, SNAPSHOT_CHECK_MS), self._snapshot_metadata)
         self._every(settings.log_retention_check_interval_ms, self._retain, delay_ms)
         self._every(settings.log_flush_offset_checkpoint_interval_ms, self._sync, delay_ms)
         self._every(

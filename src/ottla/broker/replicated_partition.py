@@ -301,7 +301,8 @@ class ReplicatedPartition(Partition):
         assert leader is not None, "only a leader is fetched from by replicas"
         now = self._now()
         self._perform(leader.fetched(node, offset, broker_epoch, now, log_start=log_start))
-        self._tell_deletions()
+        if self.deletions:
+            self._tell_deletions()
 
     def reconsider(self) -> None:
         if self.leader is not None:
