@@ -33,8 +33,8 @@ class DeathWatch:
 
     def connection_closed(self, node: NodeId) -> None:
         """A broker that had sent heartbeats closed its connection, or lost it."""
-        self._broker.neighbours.lost(node)
-        if self._broker.quorum.is_leader:
+        if self._broker.quorum.is_leader:  # Else they only turn to the one that is.
+            self._broker.neighbours.lost(node)
             self._look_at(node)
 
     def controller_began(self) -> None:
@@ -60,6 +60,8 @@ class DeathWatch:
             if await self._is_gone(node):
                 logger.warning("broker %d is gone: nothing listens at its address", node)
                 await self._broker.quorum.decide(Died(node, known.epoch))
+            else:
+                self._broker.neighbours.reached(node)
         except Refusal as refusal:
             logger.debug("broker %d is not fenced for being gone: %s", node, refusal)
         finally:

@@ -63,7 +63,9 @@ class Neighbours:
         if not waits_for:
             then()
             return
-        timer = self._broker.call_later(HELD_MS_MAX, lambda: self._let_go(then))
+        until = max(self._lost_at[node] for node in waits_for) + HELD_MS_MAX
+        delay_ms = max(until - self._broker.now, 1)
+        timer = self._broker.call_later(delay_ms, lambda: self._let_go(then))
         self._held[then] = (waits_for, timer)
 
     # Who is listed.

@@ -71,6 +71,18 @@ def test_a_lost_connection_is_soon_forgotten_if_its_broker_lives() -> None:
             assert node.broker.neighbours.doubted == frozenset()
 
 
+def test_a_controller_that_was_replaced_doubts_nobody_who_left_it() -> None:
+    with cluster_of(3) as cluster:
+        cluster.start()
+        cluster.pass_ms(3000)
+        before = cluster.leader
+        cluster.run(before.broker.quorum.hand_over(1000))
+        cluster.until(lambda: before not in cluster.leaders and len(cluster.leaders) == 1)
+        for _ in range(50):
+            cluster.pass_ms(50)
+            assert before.broker.neighbours.doubted == frozenset()
+
+
 def test_nobody_waits_for_ever() -> None:
     with cluster_of(3) as cluster:
         cluster.start()
