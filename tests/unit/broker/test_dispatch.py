@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from ottla.broker.controller_apis import DECIDED, OF_THE_QUORUM
+from ottla.broker.controller_apis import DECIDED, ENVELOPE, OF_THE_QUORUM
 from ottla.broker.dispatch import CONTROLLER_SERVED, SERVED, Entry
 from ottla.broker.handlers import metadata as metadata_handler
 from ottla.model.errors import ErrorCode, Refusal
@@ -112,7 +112,7 @@ def test_the_controllers_door_offers_what_is_the_controllers() -> None:
             key.api_key
             for key in world.client(CONTROLLER).ask(api_versions.Request("a", "1"), 3).api_keys
         }
-        assert keys == {*CONTROLLER_SERVED, *DECIDED, *OF_THE_QUORUM}
+        assert keys == {*CONTROLLER_SERVED, *DECIDED, *OF_THE_QUORUM, *ENVELOPE}
         assert set(CONTROLLER_SERVED) < set(SERVED)
         client = world.client(CONTROLLER)
         client.feed(frame(ApiKey.METADATA, 1, NULL + bytes(4)))
