@@ -114,7 +114,13 @@ def test_every_node_writes_snapshots_that_kafkas_tool_reads(
         "org.apache.kafka.tools.DumpLogSegments",
         *("--cluster-metadata-decoder", "--files", str(newest_snapshot(directory))),
     )
-    assert read.returncode == 0, read.stdout + read.stderr
+    log = run_class(
+        "org.apache.kafka.tools.DumpLogSegments",
+        *("--cluster-metadata-decoder", "--files", str(sorted(directory.glob("*.log"))[0])),
+    )
+    assert read.returncode == log.returncode == 0, read.stdout + read.stderr + log.stderr
+    assert all(f'"name":"{name}"' in log.stdout for name in names)
+    assert not re.search("error|invalid|corrupt", log.stdout, re.IGNORECASE)
     assert all(f'"name":"{name}"' in read.stdout for name in names[:count])
     assert read.stdout.count('"type":"PARTITION_RECORD"') >= 3 * count
     assert "SnapshotHeader" in read.stdout

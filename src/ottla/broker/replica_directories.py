@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from ottla.broker.partition import Partition
 from ottla.metadata.cluster import Topic
 from ottla.metadata.delta import ImageDelta
+from ottla.metadata.features import has_directories
 from ottla.model.errors import Refusal
 from ottla.model.types import Uuid
 from ottla.protocol.messages import assign_replicas_to_dirs as wire
@@ -62,6 +63,8 @@ class ReplicaDirectories:
         self._tell(by_id[topic] for topic in {topic for topic, _ in to_tell} if topic in by_id)
 
     def _tell(self, topics: Iterable[Topic]) -> None:
+        if not has_directories(self._broker.image.metadata_version):
+            return  # The log of an older cluster cannot say it.
         placed: Placed = {}
         for topic in topics:
             self._compare(topic, placed)

@@ -2,12 +2,14 @@ import errno
 
 from ottla.metadata.cluster import UNASSIGNED_DIRECTORY
 from ottla.metadata.delta import ImageDelta
+from ottla.metadata.features import METADATA_VERSION
 from ottla.model.types import NodeId
 from tests.unit.broker.replicating import Cluster, Node, replicating
 from tests.unit.broker.serving import World, serving
 
 ONE = NodeId(1)
 TWO_DISKS = ("/a", "/b")
+OLD_VERSION = 10  # 3.5: before directories were known.
 
 
 def disks_in_metadata(world: World, topic: str = "t") -> list[bytes]:
@@ -182,3 +184,15 @@ def test_a_disk_that_is_back_does_not_bring_the_old_replicas_back() -> None:
             assert disk_of(node, index) == "/a"
             assert node.values(index) == [b"1", b"2"]
         assert [name for name in node.disk.list("/b") if name.endswith("-stray")]
+
+
+def test_a_cluster_whose_log_knows_no_directories_is_told_nothing() -> None:
+    with replicating(
+        log_dirs="/a,/b", metadata_log_dir="/m", features={METADATA_VERSION: OLD_VERSION}
+    ) as cluster:
+        cluster.topic(partitions=2)
+        asked: list[object] = []
+        for node in cluster.nodes.values():
+            node.broker.quorum.ask = lambda request, _: asked.append(request)  # type: ignore[method-assign]
+            node.broker.replica_directories.tell_all()
+        assert asked == []
