@@ -177,12 +177,13 @@ class MetadataLog:
                 f"the log begins at offset {self._log.log_start_offset}, but no snapshot holds "
                 f"what lies between {start} and it",
             )
-        if self._log.log_start_offset > 0:
-            # It may begin only where a snapshot ends, though its first segment begins before.
-            ids = self.snapshots.ids
-            kept = [i for i in ids if i.end_offset >= self._log.log_start_offset]
-            self.snapshots.ids = kept
-            self._log.advance_log_start(kept[0].end_offset)
+        # It begins where a snapshot ends, though its first segment may begin before: the epochs of
+        # what lies there are forgotten.
+        self.snapshots.ids = [
+            i for i in self.snapshots.ids if i.end_offset >= self._log.log_start_offset
+        ]
+        if self.snapshots.ids:
+            self._log.advance_log_start(self.snapshots.ids[0].end_offset)
 
     def _note(self, batch: Batch, path: str, position: int) -> None:
         self.last_timestamp = batch.max_timestamp

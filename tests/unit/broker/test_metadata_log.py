@@ -14,7 +14,7 @@ from ottla.protocol.control_records import (
 )
 from ottla.protocol.metadata_records import TopicRecord
 from ottla.quorum.election_state import ElectionState, from_json
-from ottla.quorum.log_view import OffsetAndEpoch
+from ottla.quorum.log_view import NeedsSnapshot, OffsetAndEpoch, compare
 from ottla.quorum.voters import Address, Voter, Voters
 from ottla.records.batch import Batch
 from tests.unit.broker.driving import LOG, ONE, SEGMENT, Node, run
@@ -176,6 +176,29 @@ def test_it_says_where_each_epoch_ends() -> None:
     assert log.epoch_end(0) is None
     assert log.epoch_end(1) == log.epoch_end(3) == OffsetAndEpoch(2, 1)
     assert log.epoch_end(4) == log.epoch_end(9) == OffsetAndEpoch(3, 4)
+
+
+def test_a_log_that_was_cleaned_begins_at_its_snapshot_after_a_restart_too() -> None:
+    """The epochs of what lies before are forgotten: nobody may be told where they ended."""
+    node = formatted(snapshot_after_bytes=1, retention_bytes=1)
+
+    async def lead() -> tuple[int, OffsetAndEpoch]:
+        driver = await node.started()
+        await driver.snapshot_if_due()
+        newest = driver.log.newest_snapshot
+        assert newest is not None
+        start = driver.log.log_start_offset
+        driver.log.abandon()
+        return start, newest
+
+    run(lead())
+    start, newest = run(lead())
+    assert start == newest.offset > 0
+    log, _ = loaded(node)
+    assert log.log_start_offset == start
+    assert [snapshot.end_offset for snapshot in log.snapshots.ids] == [start]
+    follower = OffsetAndEpoch(start - 1, newest.epoch - 1)
+    assert compare(log, follower) == NeedsSnapshot(newest)
 
 
 def test_a_truncation_takes_voters_and_epochs_back() -> None:
