@@ -128,13 +128,13 @@ def _until(number: int, faults: Sequence[Fault]) -> int:
 
 
 def _longest_gap(acknowledged: dict[Key, list[int]], began_ns: int, ended_ns: int) -> float:
-    """What lies past the end belongs to the next fault."""
+    """What lies before and behind belongs to the faults before and after this one."""
     longest = 0
     for times in acknowledged.values():
         first = max(0, bisect_left(times, began_ns) - 1)
         last = bisect_left(times, ended_ns)
         for before, after in pairwise(times[first : last + 1]):
-            longest = max(longest, min(after, ended_ns) - before)
+            longest = max(longest, min(after, ended_ns) - max(before, began_ns))
     return longest / SECOND
 
 

@@ -20,11 +20,16 @@ class LossyProxy:
         self._writers: set[asyncio.StreamWriter] = set()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run()), daemon=True)
         self._stopping = threading.Event()
+        self._is_calm = threading.Event()
         self.cuts = 0
 
     def start(self) -> "LossyProxy":
         self._thread.start()
         return self
+
+    def calm(self) -> None:
+        """Lose nothing more: where a machine is slow, nobody gets an answer between two cuts."""
+        self._is_calm.set()
 
     def stop(self) -> None:
         self._stopping.set()
@@ -40,6 +45,8 @@ class LossyProxy:
 
     async def _lose_once(self) -> None:
         await asyncio.sleep(self._chance.uniform(0.1, 0.6))
+        if self._is_calm.is_set():
+            return
         self._is_losing = True
         await asyncio.sleep(LOSING_SECONDS)
         self.cuts += len(self._writers) > 0
