@@ -116,11 +116,6 @@ def commits_metadata_alone(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(QuorumLeader, "majority_end", lambda self, _voters: self.synced_end)
 
 
-def elects_the_ignorant(patch: pytest.MonkeyPatch) -> None:
-    """Vote for whoever asks first, however little it has."""
-    patch.setattr(standing, "is_up_to_date", lambda *_: True)
-
-
 def does_not_sync_the_metadata_log(patch: pytest.MonkeyPatch) -> None:
     """Say that it is on the disk, and go on."""
 

@@ -39,7 +39,6 @@ def quiet() -> Iterator[None]:
         (mutants.votes_twice, KILLS, 10),
         (mutants.does_not_write_votes, KILLS, 10),
         (mutants.commits_metadata_alone, KILLS, 10),
-        (mutants.elects_the_ignorant, CUTS, 20),
         (mutants.does_not_sync_the_metadata_log, BLACKOUT, 10),
         (mutants.syncs_in_name_only, BLACKOUT, 10),
     ],
