@@ -162,7 +162,8 @@ class ReplicaFetcher:
         assert connection is not None, "something was sent on it"
         timeout_ms = settings.replica_socket_timeout_ms + settings.replica_fetch_wait_max_ms
         response = await connection.wait(sent, timeout_ms)
-        self._failures = 0
+        if not response.error_code:
+            self._failures = 0
         synced: list[ReplicatedPartition] = []
         asking: list[tuple[ReplicatedPartition, Follower]] = []
         for key, follower, asked, part in self._plan.answered(response):

@@ -15,6 +15,8 @@ from ottla.simulation.plan import Plan
 from ottla.simulation.process import task_factory
 from ottla.simulation.trace import Trace
 
+CLOSES_MAX = 10
+
 
 class Failure(Exception):
     """A run broke a promise: the seed with which it does so again, and what came before."""
@@ -91,6 +93,8 @@ def _close(loop: VirtualLoop) -> None:
     for task in asyncio.all_tasks(loop):
         task._log_destroy_pending = False  # type: ignore[attr-defined]
         work = task.get_coro()
-        with contextlib.suppress(BaseException):
-            work.close()
+        for _ in range(CLOSES_MAX):  # Whoever waits once more on the way out is told once more.
+            with contextlib.suppress(BaseException):
+                work.close()
+                break
     loop.close()

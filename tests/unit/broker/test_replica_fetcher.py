@@ -124,3 +124,15 @@ def test_a_new_partition_does_not_wait_for_a_fetch_that_waits() -> None:
         before = cluster.clock.monotonic()
         assert cluster.produce(cluster.leader(), b"a").error_code == 0
         assert cluster.clock.monotonic() - before < 100
+
+
+def test_a_leader_that_answers_every_fetch_with_an_error_is_not_asked_without_a_rest() -> None:
+    with replicating(brokers=2, replica_fetch_backoff_ms=1000) as cluster:
+        cluster.topic(factor=2)
+        leader = cluster.leader()
+        cluster.produce(leader, b"a")
+        fault = Fail(ApiKey.FETCH, ErrorCode.UNKNOWN_SERVER_ERROR)
+        leader.broker.faults.add(ApiKey.FETCH, fault, 1000)
+        before = leader.broker.metrics.requests[ApiKey.FETCH]
+        cluster.pass_ms(10_000)
+        assert 5 <= leader.broker.metrics.requests[ApiKey.FETCH] - before <= 15
