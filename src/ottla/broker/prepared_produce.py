@@ -24,6 +24,7 @@ TOPIC_IDS_SINCE: Final = 13
 
 _INT32 = Struct(">i")
 _HEAD = Struct(">Ii")  # Api key and version in one, correlation id.
+_HEAD_BYTES: Final = _HEAD.size
 _ACKS_TIMEOUT_COUNT = Struct(">hii")
 _COUNT_INDEX = Struct(">ii")
 _ACKS_TIMEOUT = Struct(">hi")
@@ -53,8 +54,9 @@ class PreparedProduces:
             connection: Connection, frame: memoryview, position: int, end: int, limit: int
         ) -> int:
             start = position + self._length
-            if position + _HEAD.size < start < end and not faults.waiting:
-                prepared = by_prefix.get(bytes(frame[position + _HEAD.size : start]))
+            prefix_at = position + _HEAD_BYTES
+            if prefix_at < start < end and not faults.waiting:
+                prepared = by_prefix.get(bytes(frame[prefix_at:start]))
                 if prepared is not None:
                     try:
                         stopped = run(prepared, connection, frame, position - 4, limit)
@@ -99,10 +101,10 @@ class PreparedProduces:
         now = self._now or self._look_at_clock()
         placed, answers, end, size = place_run(prepared, frame, position, limit, now)
         if placed:
-            run = _run_of(prepared, connection, answers)
             metrics = self._metrics
             metrics.requests[0] += len(placed)
             metrics.bytes_in += size
+            run = _run_of(prepared, connection, answers)
             prepared.partition.append_run(placed, size, run)
             self._expect(run)
         return end

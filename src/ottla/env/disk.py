@@ -74,9 +74,7 @@ class RealFile:
         self._descriptor = descriptor
 
     def append(self, buffers: Sequence[Buffer]) -> None:
-        expected = 0
-        for buffer in buffers:
-            expected += len(buffer)
+        expected = sum(map(len, buffers))
         if len(buffers) <= system.IOVEC_MAX:
             written = os.writev(self._descriptor, buffers)
             if written == expected:
