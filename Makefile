@@ -53,7 +53,7 @@ unit: $(VENV)/.tested $(JARS_IF_POSSIBLE) ## Unit tests, scenarios and house rul
 	$(PYTEST) -n auto --session-timeout=300 tests/test_house.py tests/unit $(wildcard tests/scenarios)
 
 crash: $(VENV)/.tested ## Crashes at every file operation, kill -9 under load, crowds (2 minutes).
-	$(PYTEST) -n auto --timeout=100 --session-timeout=300 tests/crash tests/process
+	$(PYTEST) -n auto --timeout=100 --session-timeout=300 -m "not slow" tests/crash tests/process
 
 fuzz: $(VENV)/.tested ## Malformed frames and messages against a live broker (1 minute).
 	$(PYTEST) -n auto --timeout=100 --session-timeout=100 tests/fuzz
@@ -88,7 +88,7 @@ power-loss: $(VENV)/.tested ## Nodes whose disks lose power under load, as root 
 	$(BIN)/python -m tests.chaos.power_loss --rounds $(ROUNDS) $(addprefix --seed ,$(SEED))
 
 slow: $(VENV)/.tested ## The tests that `make test` leaves out for their length.
-	$(PYTEST) -n auto --dist=loadfile --timeout=300 -m slow tests/conformance tests/cdc
+	$(PYTEST) -n auto --dist=loadfile --timeout=300 -m slow tests/conformance tests/cdc tests/process
 
 test-spark: $(VENV)/.tested ## Spark again, where each test has a JVM of its own: kills, clusters, Kafka (long).
 	$(PYTEST) -n 0 --timeout=300 -m own_jvm tests/spark

@@ -175,6 +175,8 @@ def test_a_leader_is_killed_and_nothing_is_lost(is_controller: bool) -> None:
         check(cluster, writing)
 
 
+# Seen to hang in one of fifteen runs beside two others of its kind, for a reason not yet found.
+@pytest.mark.slow
 @pytest.mark.timeout(180)
 def test_a_coordinator_that_leads_is_killed_and_its_group_goes_on() -> None:
     with Cluster(brokers=3) as cluster:
