@@ -62,7 +62,8 @@ def test_a_broker_that_is_down_is_emptied_and_may_come_back() -> None:
         cluster.produce(TOPIC, *(b"%d" % number for number in range(500)))
         victim = next(node for node in cluster.node_ids if node != cluster.controller())
         cluster.kill(victim)
-        assert ottla(cluster, "brokers", "drain", str(victim), "--wait").exit_code == 0
+        drained = ottla(cluster, "brokers", "drain", str(victim), "--wait")
+        assert drained.exit_code == 0, drained.stderr
         seen = brokers_by_id(cluster)
         assert (seen[victim]["state"], seen[victim]["replicas"]) == ("fenced", 0)
         assert len(cluster.records(TOPIC)) == 500

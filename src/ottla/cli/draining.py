@@ -13,7 +13,6 @@ from ottla.client.brokers import Brokers
 from ottla.client.cluster import Cluster
 from ottla.client.errors import ClientError
 from ottla.model.types import NodeId
-from ottla.protocol.messages.metadata import MetadataResponseTopic
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -35,10 +34,10 @@ class Left(NamedTuple):
 async def drain_broker(cluster: Cluster, node: int, *, wait: bool, as_json: bool) -> None:
     brokers = await _brokers(cluster)
     _known(brokers, node)
+    others = [b for b in brokers if b.id != node and b.state == "running"]
+    stays = await _without_place(cluster, node, len(others))
     await Brokers(cluster).set_drained(NodeId(node), True)
     left = await _left(cluster, node)
-    others = [b for b in brokers if b.id != node and b.state == "running"]
-    stays = _without_place(await Admin(cluster).describe_topics(), node, len(others))
     if stays:
         note(
             f"ottla: {plural(stays, 'partition')} of broker {node} have as many replicas as there "
@@ -95,11 +94,17 @@ def _known(brokers: Sequence[BrokerSeen], node: int) -> BrokerSeen:
     raise NotPossible(f"there is no broker {node}: those registered are {ids}")
 
 
-def _without_place(topics: Sequence[MetadataResponseTopic], node: int, others: int) -> int:
-    """How many partitions could not leave: each of the others has a replica already."""
+async def _without_place(cluster: Cluster, node: int, others: int) -> int:
+    """How many partitions could not leave: each of the others has a replica already.
+
+    One that moves has its new replicas besides the old ones; asked before more of them move.
+    """
+    moving = {(move.topic, move.partition) for move in await Brokers(cluster).moves()}
     return sum(
-        node in partition.replica_nodes and len(partition.replica_nodes) > others
-        for topic in topics
+        node in partition.replica_nodes
+        and len(partition.replica_nodes) > others
+        and (topic.name, partition.partition_index) not in moving
+        for topic in await Admin(cluster).describe_topics()
         for partition in topic.partitions
     )
 

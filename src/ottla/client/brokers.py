@@ -68,8 +68,7 @@ class Brokers:
 
     async def set_drained(self, node: NodeId, drained: bool) -> None:
         """Any broker passes it on, so that one that is down for good can be emptied too."""
-        await self._cluster.refresh()
-        may_move = await self._flag(min(self._cluster.metadata.nodes), REBALANCE)
+        may_move = await self._cluster.retrying(lambda: self._may_move(node))
         if may_move is None:
             raise CannotDrain(
                 "this is no Ottla: its controller moves no replicas by itself, so move them with "
@@ -91,6 +90,12 @@ class Brokers:
             check(answer.responses[0].error_code, answer.responses[0].error_message)
 
         await self._cluster.retrying(attempt)
+
+    async def _may_move(self, node: NodeId) -> bool | None:
+        """Another broker is asked, if there is one."""
+        await self._cluster.refresh()
+        running = set(self._cluster.metadata.nodes)
+        return await self._flag(min(running - {node} or running), REBALANCE)
 
     async def _flag(self, node: NodeId, name: str) -> bool | None:
         kind = ResourceType.BROKER

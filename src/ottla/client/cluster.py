@@ -49,6 +49,7 @@ class Cluster:
         self.clock = clock
         self.random = source
         self.metadata = Metadata()
+        self._has_doubts = False  # A broker was not where the metadata says.
         self.on_trouble: Callable[[ClientError], None] = _nothing  # Told what is tried again.
         self._bootstrap = list(bootstrap)
         self._network = network
@@ -83,7 +84,7 @@ class Cluster:
 
     async def broker(self, node_id: NodeId, *, lane: object = None) -> Connection:
         """A connection to a broker; answers come in order, so whoever waits long has its lane."""
-        if node_id not in self.metadata.nodes:
+        if self._has_doubts or node_id not in self.metadata.nodes:
             await self.refresh()
         node = self.metadata.nodes.get(node_id)
         if node is None:
@@ -91,6 +92,7 @@ class Cluster:
         try:
             return await self._connect(node.address, lane)
         except CannotConnect as failure:
+            self._has_doubts = True
             if node.address in self._bootstrap:
                 raise
             # Often a name that only the broker's own machine or network knows.
@@ -116,10 +118,13 @@ class Cluster:
 
     async def controller(self) -> Connection:
         """A broker to which admin requests go; in KRaft each forwards them to the controller."""
-        if self.metadata.controller_id not in self.metadata.nodes:
+        if self._has_doubts or self.metadata.controller_id not in self.metadata.nodes:
             await self.refresh()
         node_id = self.metadata.controller_id
-        return await (self.broker(node_id) if node_id in self.metadata.nodes else self.any_broker())
+        try:
+            return await self.broker(node_id)
+        except CannotConnect:
+            return await self.any_broker()
 
     async def topic(self, name: str, *, may_create: bool = False) -> Topic:
         """What is known about a topic, asked for if nothing is."""
@@ -141,6 +146,7 @@ class Cluster:
             timeout_ms=self.settings.request_ms_max,
         )
         self.metadata.update(answer)
+        self._has_doubts = False
 
     def forget(self, topic: str) -> None:
         """What is known about a topic was found to be wrong."""

@@ -7,7 +7,11 @@ import pytest
 from ottla.cli.draining import NotPossible, drain_broker, undrain_broker
 from ottla.cli.draining import unregister_broker as forget
 from ottla.protocol.apis import ApiKey, request_class
-from ottla.protocol.messages import incremental_alter_configs, unregister_broker
+from ottla.protocol.messages import (
+    incremental_alter_configs,
+    list_partition_reassignments,
+    unregister_broker,
+)
 from tests.unit.cli.cluster_world import ClusterWorld
 
 
@@ -76,6 +80,28 @@ def test_replicas_that_have_nowhere_to_go_are_told_and_not_waited_for(
 
     world.run(work)
     assert "they stay until one is added" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("began_before", [False, True])
+def test_a_partition_that_moves_already_has_its_place(began_before: bool) -> None:
+    """It has its new replica besides the old ones, so that it looks too wide for the others."""
+    world = world_that_moves()
+    before, during, after = ([1, 3], [1, 2, 3], [1, 2])
+    ongoing = list_partition_reassignments.OngoingPartitionReassignment(0, during, [2], [3])
+    world.replicas, world.isr = {0: during if began_before else before}, {0: [1]}
+    world.moves = [ongoing] if began_before else []
+    listed = world.broker.always[ApiKey.LIST_PARTITION_REASSIGNMENTS]
+
+    def step(request: object, version: int) -> object:
+        if world.broker.count(ApiKey.INCREMENTAL_ALTER_CONFIGS):
+            is_done = world.replicas[0] in (during, after)
+            world.replicas[0] = after if is_done else during
+            world.moves = [] if is_done else [ongoing]
+        return listed(request, version)
+
+    world.broker.always[ApiKey.LIST_PARTITION_REASSIGNMENTS] = step
+    world.run(lambda: drain_broker(world.cluster(), 3, wait=True, as_json=False))
+    assert world.replicas[0] == after
 
 
 def test_a_controller_that_begins_no_move_is_not_waited_for_forever() -> None:

@@ -188,3 +188,32 @@ def test_an_advertised_address_that_cannot_be_reached_is_called_so() -> None:
             await cluster.broker(NodeId(2))
 
     world.run(work)
+
+
+def test_the_metadata_of_a_broker_that_is_not_there_is_fetched_anew() -> None:
+    world = World()
+
+    async def work() -> None:
+        world.broker.nodes.append(2)
+        cluster = world.cluster()
+        with pytest.raises(CannotConnect):
+            await cluster.broker(NodeId(2))
+        world.broker.nodes.remove(2)
+        with pytest.raises(CannotConnect, match="not part of the cluster"):
+            await cluster.broker(NodeId(2))
+
+    world.run(work)
+
+
+def test_admin_requests_pass_by_a_controller_that_is_not_there() -> None:
+    world = World()
+
+    async def work() -> None:
+        world.broker.nodes.append(2)
+        cluster = world.cluster()
+        await cluster.refresh()
+        cluster.metadata.controller_id = NodeId(2)
+        connection = await cluster.controller()
+        assert connection.address.host == "broker1"
+
+    world.run(work)
