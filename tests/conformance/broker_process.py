@@ -5,7 +5,6 @@ A broker keeps its port and its data directory over `restart`.
 """
 
 import os
-import random
 import signal
 import socket
 import struct
@@ -15,10 +14,12 @@ import time
 from pathlib import Path
 from typing import Protocol
 
+from ottla.testing.ports import Ports
+
 # Below the range that the system gives to outgoing connections: a client that retries a port of
 # that range while the broker is down may connect to itself, and then the broker cannot come back.
 # Many, so that tests which run side by side hardly ever choose the same.
-PORTS = range(20_000, 30_000)
+KEPT: list[Ports] = []
 START_SECONDS_MAX = 60
 
 
@@ -148,18 +149,10 @@ class BrokerProcess:
 
 
 def free_ports(count: int) -> list[int]:
-    found: list[int] = []
-    for port in random.SystemRandom().sample(PORTS, 100 + count):
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-        found.append(port)
-        if len(found) == count:
-            return found
-    raise AssertionError(f"no {count} free ports between {PORTS.start} and {PORTS.stop}")
+    """Ports that are this process's as long as it lives."""
+    ports = Ports(count)
+    KEPT.append(ports)
+    return ports.numbers
 
 
 def answers_metadata(port: int, host: str = "127.0.0.1") -> bool:

@@ -1,6 +1,5 @@
 """Starting and stopping a broker from the command line, and every way in which it cannot start."""
 
-import random
 import signal
 import socket
 import subprocess
@@ -10,18 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.conformance.broker_process import free_ports
+
 OTTLA = [sys.executable, "-m", "ottla.cli.main"]
-
-
-def free_port() -> int:
-    """One that the system gives to nobody who connects, as it may give those it finds itself."""
-    while True:
-        port = random.randrange(20_000, 32_000)
-        try:
-            socket.create_server(("127.0.0.1", port)).close()
-        except OSError:
-            continue
-        return port
 
 
 def up(directory: Path, *arguments: str) -> "subprocess.Popen[str]":
@@ -70,7 +60,7 @@ def test_a_broker_starts_again_as_the_same(tmp_path: Path) -> None:
 
 def test_kafkas_server_properties_start_a_broker(tmp_path: Path) -> None:
     file = tmp_path / "server.properties"
-    client, controller = free_port(), free_port()
+    client, controller = free_ports(2)
     file.write_text(
         "process.roles=broker,controller\nnode.id=1\n"
         f"controller.quorum.bootstrap.servers=localhost:{controller}\n"
@@ -92,7 +82,7 @@ def test_kafkas_server_properties_start_a_broker(tmp_path: Path) -> None:
 
 
 def test_metrics_and_health_are_on_a_port_of_their_own(tmp_path: Path) -> None:
-    port = free_port()
+    (port,) = free_ports(1)
     process = up(tmp_path / "data", "--set", f"ottla.metrics.listener=127.0.0.1:{port}")
     try:
         pages = {}

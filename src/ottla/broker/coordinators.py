@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ottla.groups.turn import GroupCommand
     from ottla.metadata.delta import ImageDelta
     from ottla.protocol.group_records import GroupRecord
+    from ottla.protocol.messages import create_topics
 
 # ruff: noqa: ANN401  Replies are of many classes.
 
@@ -56,6 +57,7 @@ class GroupCoordinators:
         self._broker = broker
         self._machines: dict[int, GroupMachine] = {}
         self._creating: list[Callable[[], None]] = []
+        self._failure_told = ""
         self._expiry: asyncio.TimerHandle | None = None
         self._is_running = False
 
@@ -120,8 +122,7 @@ class GroupCoordinators:
             return
         from ottla.protocol.messages import create_topics as wire
 
-        settings, image = self._broker.settings, self._broker.image
-        alive = sum(not broker.is_fenced for broker in image.brokers.values())
+        settings = self._broker.settings
         configs = {
             "cleanup.policy": "compact",
             "compression.type": "producer",
@@ -130,16 +131,38 @@ class GroupCoordinators:
         topic = wire.CreatableTopic(
             OFFSETS_TOPIC,
             settings.offsets_topic_num_partitions,
-            max(1, min(settings.offsets_topic_replication_factor, alive)),
+            self._replication_factor(),
             configs=[wire.CreatableTopicConfig(*config) for config in configs.items()],
         )
         request = wire.Request(topics=[topic], timeout_ms=CREATE_TIMEOUT_MS)
         self._broker.quorum.ask(request, self._created)
 
-    def _created(self, _: object) -> None:
+    def _replication_factor(self) -> int:
+        """As set; else the default, or as many as there are brokers if those are fewer.
+
+        Voters count too: a cluster that has just begun is not to keep its groups' offsets on the
+        first two brokers for good, because the third one was not there yet.
+        """
+        broker = self._broker
+        wanted = broker.settings.offsets_topic_replication_factor
+        if "offsets.topic.replication.factor" in broker.settings.static:
+            return wanted
+        return min(wanted, max(len(broker.image.brokers), broker.quorum.voter_count))
+
+    def _created(self, answer: "create_topics.Response | Refusal") -> None:
+        if not isinstance(answer, Refusal):  # That would be: no controller at the moment.
+            self._tell_failure(answer.topics[0])
         waiting, self._creating = self._creating, []
         for then in waiting:
             then()
+
+    def _tell_failure(self, result: "create_topics.CreatableTopicResult") -> None:
+        """Clients ask again and again: it is told once."""
+        expected = (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
+        failure = "" if result.error_code in expected else result.error_message or "?"
+        if failure and failure != self._failure_told:
+            logger.warning("groups wait until %s can be made: %s", OFFSETS_TOPIC, failure)
+        self._failure_told = failure
 
     def _machine(self, index: int) -> GroupMachine:
         machine = self._machines.get(index)

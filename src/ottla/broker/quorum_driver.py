@@ -152,16 +152,16 @@ class QuorumDriver:
         return self.quorum.is_voter and self.quorum.voters.is_alone
 
     @property
+    def voter_count(self) -> int:
+        return len(self.quorum.voters.by_id)
+
+    @property
     def is_leader(self) -> bool:
         return self._active is not None
 
     @property
     def leader_epoch(self) -> int:
         return self.quorum.state.epoch
-
-    @property
-    def high_watermark(self) -> Offset:
-        return self.image.offset + 1
 
     @property
     def finalized_features(self) -> dict[str, int]:

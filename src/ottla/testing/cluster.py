@@ -11,17 +11,16 @@ as by a long collection of garbage, and cut off from everyone as by a broken swi
 import os
 import shutil
 import signal
-import socket
 import tempfile
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from random import SystemRandom
 from typing import TYPE_CHECKING, Self
 
 from ottla.testing.broker import QUICK, SettingValue, as_text, key_of
 from ottla.testing.managed import Managed
+from ottla.testing.ports import HOST, Ports
 
 if TYPE_CHECKING:
     from ottla.broker.local_cluster import LocalCluster
@@ -29,8 +28,6 @@ if TYPE_CHECKING:
     from ottla.testing.client import Client
     from ottla.testing.process import BrokerProcess
 
-HOST = "127.0.0.1"
-PORTS = range(20_000, 32_000)  # Below those that connections get from the system.
 WAIT_SECONDS_MAX = 30.0
 
 
@@ -48,6 +45,7 @@ class Cluster(Managed):
         self._settings = {**QUICK, **{name: as_text(value) for name, value in given.items()}}
         self._count = brokers
         self._kept_data = None if data is None else os.fspath(data)
+        self._ports = Ports(0)
         self._cluster: LocalCluster | None = None
         self._nodes: dict[int, BrokerProcess] = {}
         self._running: set[int] = set()
@@ -60,7 +58,8 @@ class Cluster(Managed):
         from ottla.testing.process import BrokerProcess
 
         self.data = self._kept_data or tempfile.mkdtemp(prefix="ottla-")
-        ports = _free_ports(2 * self._count)
+        self._ports = Ports(2 * self._count)
+        ports = self._ports.numbers
         pairs = list(zip(ports[::2], ports[1::2], strict=True))
         made = self._cluster = LocalCluster.on_ports(self.data, pairs, host=HOST, rack="machine")
         _prepare(made, self._settings)
@@ -82,6 +81,7 @@ class Cluster(Managed):
         self._running.clear()
         for process in nodes.values():
             process.close()
+        self._ports.close()
         if self._kept_data is None and self.data:
             shutil.rmtree(self.data, ignore_errors=True)
 
@@ -194,18 +194,6 @@ class Cluster(Managed):
         if self._cluster is None:
             raise RuntimeError("the cluster is not running: use it in a with statement")
         return self._cluster
-
-
-def _free_ports(count: int) -> list[int]:
-    """Ports that nobody has now, nor gets from the system while their node is away."""
-    chance = SystemRandom()
-    found: set[int] = set()
-    while len(found) < count:
-        port = chance.choice(PORTS)
-        with suppress(OSError):
-            socket.create_server((HOST, port)).close()
-            found.add(port)
-    return list(found)
 
 
 def _prepare(cluster: "LocalCluster", settings: Mapping[str, str]) -> None:

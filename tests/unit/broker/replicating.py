@@ -98,6 +98,7 @@ class SharedQuorum:
         self._waiting: list[tuple[int, Callable[[Any], None], Any]] = []
         self.is_cut_off = False  # From the controller.
         self.is_leader = False  # The controller is elsewhere.
+        self.voter_count = 1
         self.is_alone = True  # Nobody has to be heard, or to be told.
         self.on_began: Callable[[], None] | None = None
 

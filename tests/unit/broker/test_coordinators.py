@@ -1,9 +1,12 @@
 """Coordinators of a broker: made with their topic, loaded, reloaded, never guessing."""
 
+import pytest
+
 from ottla.groups.placement import OFFSETS_TOPIC
 from ottla.model.errors import ErrorCode
-from ottla.protocol.messages import heartbeat
+from ottla.protocol.messages import find_coordinator, heartbeat
 from tests.unit.broker.grouping import QUICK, commit, fetch, find, stable
+from tests.unit.broker.replicating import Cluster, replicating
 from tests.unit.broker.serving import serving
 from tests.unit.groups.driving import GROUP
 
@@ -19,6 +22,39 @@ def test_the_topic_is_made_on_first_use_as_kafka_makes_it() -> None:
             "compression.type": "producer",
             "segment.bytes": "104857600",
         }
+
+
+def test_it_has_as_many_replicas_as_was_set_or_is_not_made(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with serving(**QUICK, offsets_topic_replication_factor=2) as world:
+        for _ in range(2):
+            answer = find(world).coordinators[0]
+            assert answer.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+        assert OFFSETS_TOPIC not in world.broker.image.topics_by_name
+    told = [line for line in caplog.messages if "groups wait" in line]
+    assert len(told) == 1
+    assert "Unable to replicate the partition 2 time(s)" in told[0]
+
+
+def test_a_broker_that_is_down_or_not_there_yet_has_its_replica() -> None:
+    with replicating(offsets_topic_num_partitions=1) as cluster:
+        cluster.nodes[3].kill()
+        cluster.notice_death(cluster.nodes[3])
+        assert factor_of_first_use(cluster) == 3
+    with replicating(2, offsets_topic_num_partitions=1) as cluster:
+        assert factor_of_first_use(cluster) == 2
+    with replicating(2, offsets_topic_num_partitions=1) as cluster:
+        cluster.nodes[1].quorum.voter_count = 3
+        assert factor_of_first_use(cluster) == 0, "not made before the third broker is there"
+
+
+def factor_of_first_use(cluster: Cluster) -> int:
+    request = find_coordinator.Request(coordinator_keys=["g"])
+    cluster.ask(cluster.nodes[1], request, find_coordinator.Response)
+    cluster.pass_ms(50)
+    made = cluster.log.image.topics_by_name.get(OFFSETS_TOPIC)
+    return len(made.partitions[0].replicas) if made else 0
 
 
 def test_two_that_ask_at_once_get_the_same_topic() -> None:

@@ -5,6 +5,7 @@ import signal
 import socket
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from random import SystemRandom
 
@@ -15,20 +16,17 @@ from ottla.broker.settings_error import SettingsError
 from ottla.cli.nodes import Nodes, banner
 from ottla.env.clock import RealClock
 from ottla.env.disk import real_disk
-
-
-def free_ports() -> tuple[int, int]:
-    with socket.socket() as first, socket.socket() as second:
-        for each in (first, second):
-            each.bind(("127.0.0.1", 0))
-        return first.getsockname()[1], second.getsockname()[1]
+from ottla.testing.ports import Ports
 
 
 @pytest.fixture
-def cluster(tmp_path: Path) -> LocalCluster:
-    made = LocalCluster.on_ports(str(tmp_path), [free_ports()], host="127.0.0.1", rack="here")
+def cluster(tmp_path: Path) -> Iterator[LocalCluster]:
+    port, controller_port = (ports := Ports(2)).numbers
+    pairs = [(port, controller_port)]
+    made = LocalCluster.on_ports(str(tmp_path), pairs, host="127.0.0.1", rack="here")
     made.prepare(real_disk(), {}, RealClock().wall(), SystemRandom().randbytes)
-    return made
+    yield made
+    ports.close()
 
 
 def test_nodes_are_announced_when_they_serve_and_stop_when_told(

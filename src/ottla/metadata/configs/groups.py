@@ -90,7 +90,7 @@ offsets.topic.compression.codec int 0 any high irrelevant read-only
 offsets.topic.num.partitions int 50 >=1 high served read-only
     Partitions of the offsets topic.
 offsets.topic.replication.factor short 3 >=1 high served read-only
-    Replicas of the offsets topic.
+    Replicas of the offsets topic; unless it is set, one per broker if there are fewer than three.
 offsets.topic.segment.bytes int 104857600 >=1 high served read-only
     Segment size of the offsets topic.
 """)

@@ -1,0 +1,42 @@
+"""Ports of tests: free, kept from others, and given back."""
+
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from ottla.testing import ports
+from ottla.testing.ports import HOST, Ports
+
+
+def test_they_are_free_and_none_is_given_twice() -> None:
+    taken = Ports(20)
+    assert len(set(taken.numbers)) == 20
+    for port in taken.numbers:
+        socket.create_server((HOST, port)).close()
+    taken.close()
+    assert taken.numbers == []
+
+
+def test_another_process_does_not_get_what_is_kept() -> None:
+    (port,) = (kept := Ports(1)).numbers
+    code = f"""
+from ottla.testing import ports
+ports.PORTS = range({port}, {port + 1})
+ports.Ports(1)
+"""
+    with pytest.raises(subprocess.TimeoutExpired):
+        subprocess.run([sys.executable, "-c", code], timeout=1, check=False)
+    kept.close()
+    subprocess.run([sys.executable, "-c", code], timeout=10, check=True)
+
+
+def test_one_where_somebody_listens_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    (one, other) = (free := Ports(2)).numbers
+    free.close()
+    monkeypatch.setattr(ports, "PORTS", (one, other))
+    with socket.create_server((HOST, one)):
+        free = Ports(1)
+        assert free.numbers == [other]
+        free.close()
