@@ -1,7 +1,6 @@
 """`write.format("ottla")` and `writeStream`, from a real Spark into a real broker."""
 
 import datetime as dt
-import logging
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -105,27 +104,6 @@ def test_a_stream_is_written_and_goes_on_after_a_restart(
         query.awaitTermination()
     written = [record.value for record in broker.records(target)]
     assert sorted(written) == sorted(b"V%d" % number for number in range(100))
-
-
-def test_it_says_that_it_writes_at_least_once(
-    spark: "SparkSession",
-    broker: Broker,
-    topic: str,
-    tmp_path: Path,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    broker.create_topic(topic)
-    frame = read_stream(spark, broker, topic)
-    with caplog.at_level(logging.WARNING, logger="ottla.spark"):
-        query = ot.to_log(
-            frame.select("value"),
-            checkpoint=tmp_path / "checkpoint",
-            bootstrap=broker.bootstrap_servers,
-            topic=topic,
-            trigger={"availableNow": True},
-        )
-        query.awaitTermination()
-    assert "at least once" in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource
 
+from ottla.spark.plain_session import tell_once
 from ottla.spark.python_daemon import end_in_silence_here
 
 if TYPE_CHECKING:
@@ -23,6 +24,11 @@ end_in_silence_here()
 
 
 class OttlaDataSource(DataSource):
+    def __init__(self, options: dict[str, str]) -> None:
+        """On the driver, once for each reader and writer; tasks get it pickled."""
+        super().__init__(options)
+        tell_once()
+
     @classmethod
     def name(cls) -> str:
         return "ottla"

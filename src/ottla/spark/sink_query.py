@@ -1,6 +1,5 @@
 """A stream into topics: `to_log`, and where it finds its cluster."""
 
-import logging
 import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
@@ -11,8 +10,6 @@ from ottla.spark.options import BOOTSTRAP
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import StreamingQuery
-
-log = logging.getLogger("ottla.spark")
 
 BOOTSTRAP_SETTING: Final = "spark.ottla.bootstrap.servers"
 
@@ -51,7 +48,6 @@ def to_log(
         writer = writer.queryName(name)
     if trigger:
         writer = writer.trigger(**trigger)
-    log.warning("writing to topics at least once: after a failure some rows may be there twice")
     return writer.start()
 
 

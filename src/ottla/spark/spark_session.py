@@ -17,14 +17,17 @@ if TYPE_CHECKING:
 PUSHDOWN_VARIABLE = "OTTLA_SPARK_FILTER_PUSHDOWN"
 PUSHDOWN_SETTING = "spark.sql.python.filterPushdown.enabled"
 
-SETTINGS = {
+FAST = {
     # Exactly this value ends the counting of bytes per row, which makes every Python sink 12 times
     # slower when a row has headers.
     "spark.sql.execution.arrow.maxBytesPerBatch": "2147483647",
-    PUSHDOWN_SETTING: "true",
     # Between Spark and its Python workers: a fifth less CPU per row than loopback TCP.
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.python.daemon.module": "ottla.spark.python_daemon",
+}
+SETTINGS = {
+    **FAST,
+    PUSHDOWN_SETTING: "true",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.ui.showConsoleProgress": "false",
 }
