@@ -35,7 +35,7 @@ def main() -> int:
         agreed = check(outcome, broker, database, directory / "lake")
     chart = directory / "shop.png"
     draw(watch, chart)
-    print(f"\nchart: {chart}\ntables: {directory / 'lake'}")
+    print(f"\nchart: {_shown(chart)}\ntables: {_shown(directory / 'lake')}")
     return 0 if agreed else 1
 
 
@@ -96,6 +96,11 @@ def run(
         for program in programs:
             program.kill()
         watch.stop()
+
+
+def _shown(path: Path) -> Path:
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
 
 
 def _is_confirmed(database: PostgresServer) -> bool:

@@ -14,6 +14,7 @@ from ottla.client.session import run
 from ottla.model.types import TopicPartition
 
 EVERY_SECONDS = 1.0
+TOLD_EVERY_SECONDS = 10.0
 
 
 @dataclass
@@ -42,13 +43,26 @@ class Watch:
         self._stop.set()
         self._thread.join()
 
+    def as_line(self) -> str:
+        """What there is at the moment, for those who wait."""
+        records = ", ".join(f"{topic} {counts[-1]:,}" for topic, counts in self.records.items())
+        lags = ", ".join(
+            f"{group} {'-' if looks[-1] is None else format(looks[-1], ',')}"
+            for group, looks in self.lags.items()
+        )
+        return f"{self.seconds[-1]:4.0f} s  {records}; not read yet: {lags}"
+
     async def _watch(self, cluster: Cluster) -> None:
+        told_at = 0.0
         while not self._stop.is_set():
             self.seconds.append(time.monotonic() - self._began)
             for topic in self.topics:
                 self.records.setdefault(topic, []).append(await count(cluster, topic))
             for group in self.groups:
                 self.lags.setdefault(group, []).append(await lag(cluster, group))
+            if self.seconds[-1] >= told_at + TOLD_EVERY_SECONDS:
+                told_at += TOLD_EVERY_SECONDS
+                print(self.as_line(), flush=True)
             await asyncio.sleep(EVERY_SECONDS)
 
 
