@@ -152,6 +152,9 @@ class GroupCoordinators:
     def _created(self, answer: "create_topics.Response | Refusal") -> None:
         if not isinstance(answer, Refusal):  # That would be: no controller at the moment.
             self._tell_failure(answer.topics[0])
+        self._broker.partitions.hosting.when_hosted(self._call_creating)
+
+    def _call_creating(self) -> None:
         waiting, self._creating = self._creating, []
         for then in waiting:
             then()

@@ -5,7 +5,7 @@ offline with its partitions while the others serve on; the one with the metadata
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from ottla.broker.quorum_driver import Identity
@@ -20,6 +20,7 @@ from ottla.model.types import Offset, TopicPartition, Uuid, WallTime
 from ottla.storage.config import LogConfig
 from ottla.storage.directory import DirectoryRefused, LogDirectory
 from ottla.storage.log import Log
+from ottla.storage.new_log import make_files
 from ottla.storage.syncing import PASSING, SHORT, NotWritten
 
 logger = logging.getLogger(__name__)
@@ -107,6 +108,10 @@ class LogDirectories:
     def _set_stray(self, directory: LogDirectory, name: TopicPartition) -> None:
         directory.set_stray(name, self._env.random.randbytes(16))
 
+    def is_absent(self, name: TopicPartition) -> bool:
+        """Whether a log of that name would have to be made."""
+        return all(name not in d.logs and name not in d.damaged for d in self.online())
+
     def log(
         self,
         name: TopicPartition,
@@ -134,8 +139,7 @@ class LogDirectories:
     ) -> Log:
         """A new log in the directory with the fewest; if that fails, in the next one."""
         refusal = Refusal(ErrorCode.KAFKA_STORAGE_ERROR, "every log directory is offline")
-        candidates = [d for d in self.online() if d.path in self._settings.log_dirs]
-        for directory in sorted(candidates, key=lambda each: (each.is_full, len(each.logs))):
+        for directory in self._candidates(name):
             try:
                 return directory.create_log(name, topic_id, config, now)
             except OSError as error:
@@ -145,6 +149,31 @@ class LogDirectories:
                 if not self._remove_remains(f"{directory.path}/{name}"):
                     break  # A log elsewhere would have an empty twin here.
         raise refusal
+
+    def _candidates(self, name: TopicPartition) -> list[LogDirectory]:
+        """Where a new log may lie: where its files are made already, else where the fewest are."""
+        usable = [d for d in self.online() if d.path in self._settings.log_dirs]
+        return sorted(
+            usable, key=lambda d: (name not in d.made, d.is_full, len(d.logs) + len(d.made))
+        )
+
+    async def make_files(self, names: Mapping[TopicPartition, Uuid]) -> None:
+        """Have a worker make what new logs need. What fails in it is met again at `log`."""
+        chosen: list[tuple[LogDirectory, TopicPartition, Uuid]] = []
+        for name, topic_id in names.items():
+            for directory in self._candidates(name)[:1]:
+                self._try(directory, partial(directory.reserve, name))
+                chosen.append((directory, name, topic_id))
+        made = await self._env.workers.run(_make_files, chosen)
+        for directory, name, topic_id in chosen[:made]:
+            directory.made[name] = topic_id
+
+    def remove_unused(self) -> None:
+        """Of what was made, whatever is no log now: its topic was deleted meanwhile."""
+        for directory in self.online():
+            made, directory.made = directory.made, {}
+            for name in made:
+                self._remove_remains(f"{directory.path}/{name}")
 
     def _remove_remains(self, path: str) -> bool:
         disk = self._env.disk
@@ -347,3 +376,13 @@ class LogDirectories:
 
     def _note_full(self) -> None:
         self.is_any_full = any(directory.is_full for directory in self.online())
+
+
+def _make_files(chosen: Sequence[tuple[LogDirectory, TopicPartition, Uuid]]) -> int:
+    """For a worker: how many could be made, before the first that could not."""
+    for count, (directory, name, topic_id) in enumerate(chosen):
+        try:
+            make_files(directory.disk, directory.path, name, topic_id)
+        except OSError:
+            return count
+    return len(chosen)

@@ -5,10 +5,11 @@ of each turn what was staged in it; takes a log directory's partitions offline w
 """
 
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
+from ottla.broker.hosting import Hosting
 from ottla.broker.log_directories import NoRoom
 from ottla.broker.log_sync import LogSync
 from ottla.broker.partition import Partition
@@ -34,6 +35,7 @@ class Partitions:
         self.unclean_elections = 0  # Of this broker, to lead what it may not have all of.
         self.directories = directories
         self.sync = LogSync(broker.env.workers, broker.spawn, directories.sync_failed)
+        self.hosting = Hosting(broker, self._host_waiting, broker.partitions_hosted)
         self._broker = broker
         self._by_name: dict[tuple[str, int], Partition] = {}
         self._by_id: dict[tuple[Uuid, int], Partition] = {}
@@ -99,6 +101,7 @@ class Partitions:
 
     def load(self) -> None:
         """Host what the image says at the start."""
+        self.hosting.begin()
         for topic in self._broker.image.topics_by_name.values():
             self._update(topic, topic.partitions)
 
@@ -111,7 +114,8 @@ class Partitions:
             self.take_offline(partition)
 
     def apply(self, delta: ImageDelta) -> None:
-        """Host what the image now says that this broker hosts."""
+        """Host what the image now says that this broker hosts, or begin to."""
+        self.hosting.begin()
         for topic in delta.deleted:
             for index in topic.partitions:
                 self._remove(topic, index)
@@ -146,6 +150,7 @@ class Partitions:
         """Make the logs that could not be made before, if there is room now."""
         if not self._homeless or all(d.is_full for d in self.directories.online()):
             return
+        self.hosting.begin()
         homeless, self._homeless = self._homeless, set()
         for name in {partition.topic for partition in homeless}:
             topic = self._broker.image.topics_by_name.get(name)
@@ -155,6 +160,7 @@ class Partitions:
 
     def host_elsewhere(self) -> None:
         """What lay in a log directory that failed is fetched anew into another, where it can be."""
+        self.hosting.begin()
         for name in {partition.topic for partition in self._offline}:
             topic = self._broker.image.topics_by_name.get(name)
             if topic is not None:
@@ -162,24 +168,42 @@ class Partitions:
 
     def _update(self, topic: Topic, before: Collection[int]) -> None:
         """Host what of it is ours; a partition that was not there `before` cannot have a log."""
-        me = self._broker.node_id
         config = self.topic_config(topic.name)
-        for index, state in topic.partitions.items():
-            known = self._by_name.get((topic.name, index))
-            is_alone = len(state.replicas) == 1
-            is_ours = me in state.replicas and (state.leader == me or not is_alone)
-            if known is not None and (
-                not is_ours or isinstance(known, ReplicatedPartition) is is_alone
-            ):
-                self._let_go(known)
-                known = None
-            if me not in state.replicas:
-                self._delete_moved(topic, index)
-            elif is_ours:
-                is_new = index not in before or self._may_begin_anew(state)
-                known = known or self._host(topic, index, state, config, is_new)
-                if known is not None:
-                    self._take_role(known, state)
+        for index in topic.partitions:
+            self._update_one(topic, index, config, index not in before)
+
+    def _update_one(
+        self, topic: Topic, index: int, config: TopicConfig, is_new: bool, *, may_wait: bool = True
+    ) -> None:
+        me, state = self._broker.node_id, topic.partitions[index]
+        known = self._by_name.get((topic.name, index))
+        is_alone = len(state.replicas) == 1
+        is_ours = me in state.replicas and (state.leader == me or not is_alone)
+        is_of_kind = isinstance(known, ReplicatedPartition) is not is_alone
+        if known is not None and not (is_ours and is_of_kind):
+            self._let_go(known)
+            known = None
+        if me not in state.replicas:
+            self.hosting.forget(topic.id, index)
+            self._delete_moved(topic, index)
+        elif is_ours and not (known is None and may_wait and self._waits(topic, index, is_new)):
+            is_new = is_new or self._may_begin_anew(state)
+            known = known or self._host(topic, index, state, config, is_new)
+            if known is not None:
+                self._take_role(known, state)
+
+    def _waits(self, topic: Topic, index: int, is_new: bool) -> bool:
+        """Whether its log is to be made, and there are too many such to do it now."""
+        if self.hosting.is_waiting(topic.id, index):
+            return True
+        name = TopicPartition(topic.name, index)
+        return self.directories.is_absent(name) and self.hosting.put_off(topic, index, is_new)
+
+    def _host_waiting(self, topic: Topic, are_new: Mapping[int, bool]) -> None:
+        config = self.topic_config(topic.name)
+        for index, is_new in are_new.items():
+            self._update_one(topic, index, config, is_new, may_wait=False)
+        self._broker.prepared_produces.forget()
 
     def _may_begin_anew(self, state: PartitionState) -> bool:
         """Whether nobody counts on what we had of it, and somebody has all of it."""
@@ -290,6 +314,7 @@ class Partitions:
         return partition
 
     def _remove(self, topic: Topic, index: int) -> None:
+        self.hosting.forget(topic.id, index)
         partition = self._by_name.get((topic.name, index))
         if partition is not None and partition.topic_id == topic.id:
             self._stand_by(partition)

@@ -8,7 +8,7 @@ failed could else be taken, by what its leader remembers, for one that has every
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.partition import Partition
@@ -40,7 +40,7 @@ class ReplicaDirectories:
     def image_changed(self, delta: ImageDelta) -> None:
         """After the partitions are hosted: say where, if the image says something else."""
         if self._broker.lifecycle.is_registered:
-            self._tell((*delta.created, *(after for _, after in delta.changed)))
+            self._tell(_all((*delta.created, *(after for _, after in delta.changed))))
 
     def heard_leader(self, partition: Partition) -> None:
         """The leader of a replica that we follow has answered what we asked for."""
@@ -54,20 +54,20 @@ class ReplicaDirectories:
 
     def tell_all(self) -> None:
         """Say of every partition where it lies, if that is not known yet."""
-        self._tell(self._broker.image.topics_by_name.values())
+        self._tell(_all(self._broker.image.topics_by_name.values()))
 
     def _tell_gathered(self) -> None:
         self._timer = None
         to_tell, self._to_tell = self._to_tell, set()
         by_id = self._broker.image.topics_by_id
-        self._tell(by_id[topic] for topic in {topic for topic, _ in to_tell} if topic in by_id)
+        self._tell((by_id[topic], index) for topic, index in sorted(to_tell) if topic in by_id)
 
-    def _tell(self, topics: Iterable[Topic]) -> None:
+    def _tell(self, partitions: Iterable[tuple[Topic, int]]) -> None:
         if not has_directories(self._broker.image.metadata_version):
             return  # The log of an older cluster cannot say it.
         placed: Placed = {}
-        for topic in topics:
-            self._compare(topic, placed)
+        for topic, index in partitions:
+            self._compare(topic, index, placed)
         if placed:
             self._broker.quorum.ask(self._request(placed), self._answered)
 
@@ -75,11 +75,9 @@ class ReplicaDirectories:
         if isinstance(reply, Refusal):  # The controller's disk is full.
             self._broker.call_later(RETRY_MS, self.tell_all)
 
-    def _compare(self, topic: Topic, placed: Placed) -> None:
-        me = self._broker.node_id
-        for index, state in topic.partitions.items():
-            if me not in state.replicas:
-                continue
+    def _compare(self, topic: Topic, index: int, placed: Placed) -> None:
+        me, state = self._broker.node_id, topic.partitions[index]
+        if me in state.replicas:
             directory = self._directory(topic, index)
             if directory is not None and state.directory_of(me) != directory:
                 placed.setdefault(directory, {}).setdefault(topic.id, []).append(index)
@@ -111,6 +109,10 @@ class ReplicaDirectories:
                 for directory, topics in placed.items()
             ],
         )
+
+
+def _all(topics: Iterable[Topic]) -> Iterator[tuple[Topic, int]]:
+    return ((topic, index) for topic in topics for index in topic.partitions)
 
 
 def _id(directory: LogDirectory) -> Uuid:

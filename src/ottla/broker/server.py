@@ -41,7 +41,7 @@ from ottla.broker.replicas import Replicas
 from ottla.broker.settings import Settings
 from ottla.env.environment import Environment
 from ottla.env.network import Address, Channel, Listening, Peer, SocketOptions
-from ottla.metadata.cluster import BROKER_RESOURCE
+from ottla.metadata.cluster import BROKER_RESOURCE, Topic
 from ottla.metadata.delta import ImageDelta
 from ottla.metadata.image import ClusterImage
 from ottla.model.types import Millis, Monotonic, NodeId
@@ -235,6 +235,12 @@ class Broker:
         self.lifecycle.image_changed(delta)
         self.cluster_gauges.image_changed(delta)
         self.neighbours.image_changed(delta.brokers)
+
+    def partitions_hosted(self, topics: list[Topic]) -> None:
+        """Those that were too many to be hosted in the turn that brought them."""
+        delta = ImageDelta(changed=[(topic, topic) for topic in topics])
+        self.groups.apply(delta)
+        self.replica_directories.image_changed(delta)
 
     def _resolve_settings(self) -> None:
         """What the cluster has set for its brokers, or for this one, over what the file says."""

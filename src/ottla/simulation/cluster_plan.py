@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields, replace
 from random import Random
 from typing import Final
 
+from ottla.broker.hosting import AT_ONCE_MAX
 from ottla.simulation.group_plan import GroupPlan, Kind, group_settings
 from ottla.simulation.history import IDEMPOTENT
 from ottla.simulation.loop import MICROSECOND
@@ -106,6 +107,7 @@ def cluster_plan_for(seed: int, brokers: int = BROKERS) -> ClusterPlan:
         delay_ns_mean=chance.choice((100, 300, 2_000)) * MICROSECOND,
         groups=groups,
         brokers=brokers,
+        hosted_at_once=Random(f"cluster hosting/{seed}").choice((0, 1, AT_ONCE_MAX)),
         is_restarted=chance.random() < 0.25,
     )
 

@@ -182,6 +182,7 @@ class Machine:
         )
         prepare_up(self.disk, self._settings, self.clock.wall(), env.random.randbytes)
         broker = Broker(self._settings, env)
+        broker.partitions.hosting.at_once_max = self._plan.hosted_at_once
         if self.process is process:
             self.latest = broker
         await broker.start()

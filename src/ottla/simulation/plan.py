@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Final
 
+from ottla.broker.hosting import AT_ONCE_MAX
 from ottla.simulation.group_plan import GroupPlan, group_settings, groups_for
 from ottla.simulation.history import ACKS_NONE, ACKS_ONE, IDEMPOTENT, Guarantee
 from ottla.simulation.loop import MICROSECOND
@@ -46,6 +47,7 @@ class Plan:
     delay_ns_mean: int
     groups: tuple[GroupPlan, ...] = ()
     session_consumers: int = 0  # So many of the consumers use incremental fetch sessions.
+    hosted_at_once: int = AT_ONCE_MAX  # New logs of one change; workers make the others.
 
     @property
     def has_sick_disk(self) -> bool:

@@ -27,9 +27,10 @@ from ottla.storage.files import PARTITION_METADATA
 from ottla.storage.identity import META_PROPERTIES, read_meta, refuse_foreign, take
 from ottla.storage.identity import DirectoryRefused as DirectoryRefused
 from ottla.storage.log import Log
+from ottla.storage.new_log import make_files, open_new_log
 from ottla.storage.open_files import OpenFiles
 from ottla.storage.recovery import Progress
-from ottla.storage.syncing import FULL, SHORT, DirectoryToSync, PathToSync, sync_together
+from ottla.storage.syncing import FULL, SHORT, sync_together
 
 CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
 BROKER_EPOCH: Final = "ottla.broker-epoch"  # Ours: of the process that writes here now.
@@ -56,6 +57,8 @@ class LogDirectory:
         self.logs: dict[TopicPartition, Log] = {}
         self.topic_ids: dict[TopicPartition, Uuid] = {}
         self.damaged: dict[TopicPartition, Damaged] = {}
+        # Files of logs that are to be, with the topic's id once they are whole.
+        self.made: dict[TopicPartition, Uuid | None] = {}
         self.notices: list[str] = []  # What a person should hear of, once.
         self.failure: OSError | None = None  # Why the directory is offline.
         self.is_full = False
@@ -175,41 +178,32 @@ class LogDirectory:
             self.topic_ids[topic_partition] = topic_id
         return log
 
+    def reserve(self, topic_partition: TopicPartition) -> None:
+        """A worker is about to make the files of a new log here."""
+        self._forget_stale(topic_partition)
+        self.made[topic_partition] = None
+
     def create_log(
         self,
         topic_partition: TopicPartition,
-        topic_id: Uuid | None,
+        topic_id: Uuid,
         config: LogConfig,
         now: WallTime,
     ) -> Log:
         """A new, empty partition. It is synced with its first records, not before."""
         assert topic_partition not in self.logs, "a partition is created once"
-        if self.checkpoints.is_stale(topic_partition):
-            # A recovery point of the one that was deleted would make this one look damaged.
-            self.checkpoint(self.checkpoints.high_watermarks)
-        directory = f"{self.path}/{topic_partition}"
-        self.disk.make_directory(directory)
-        pending: list[PathToSync | DirectoryToSync] = [
-            DirectoryToSync(self.disk, directory),
-            DirectoryToSync(self.disk, self.path),
-        ]
-        if topic_id is not None:
-            path = f"{directory}/{PARTITION_METADATA}"
-            replace_file(self.disk, path, encode_partition_metadata(topic_id), sync=False)
-            pending.insert(0, PathToSync(self.disk, path))
-            self.topic_ids[topic_partition] = topic_id
-        log = Log.open(
-            self.disk,
-            directory,
-            topic_partition,
-            config,
-            clean=True,
-            now=now,
-            open_files=self.open_files,
-        )
-        log.sync_also(pending)
+        if self.made.pop(topic_partition, None) != topic_id:
+            self._forget_stale(topic_partition)
+            make_files(self.disk, self.path, topic_partition, topic_id)
+        log = open_new_log(self.open_files, self.path, topic_partition, config, now)
+        self.topic_ids[topic_partition] = topic_id
         self.logs[topic_partition] = log
         return log
+
+    def _forget_stale(self, topic_partition: TopicPartition) -> None:
+        """A recovery point of one that was deleted would make a new one look damaged."""
+        if self.checkpoints.is_stale(topic_partition):
+            self.checkpoint(self.checkpoints.high_watermarks)
 
     def note_broker_epoch(self, broker_epoch: int) -> None:
         """Of this process. Killed on a machine that stays up, it has lost nothing that it wrote."""

@@ -60,7 +60,7 @@ class Log:
         self._staged: list[PlacedBatch] = []
         self._staged_bytes = 0
         self._completed: list[Completed] = []
-        self._is_closed_cleanly = False  # Nothing to do at close: the files say it all already.
+        self._is_closed_cleanly = loaded.is_new  # Nothing to do at close: the files say it all.
         self._syncing_end: Offset = 0  # What the sync under way can vouch for.
         self._segments.sync_loaded(loaded.recovered, is_new=loaded.is_new)
 

@@ -292,7 +292,7 @@ def test_the_metadata_log_is_opened_by_its_owner_and_always_scanned() -> None:
     disk = new_disk()
     directory = opened(disk)
     metadata = TopicPartition("__cluster_metadata", 0)
-    fill(directory.create_log(metadata, None, CONFIG, NOW), 3)
+    fill(directory.create_log(metadata, bytes(16), CONFIG, NOW), 3)
     directory.close()
     directory = LogDirectory.open(disk, "/logs/a")
     directory.load_logs(lambda _: CONFIG, NOW)

@@ -97,7 +97,7 @@ def _create(names: list[str], broker: Broker, then: Callable[[], None]) -> None:
         for name in names
     ]
     wanted = create_topics.Request(topics=topics, timeout_ms=CREATE_TIMEOUT_MS)
-    broker.quorum.ask(wanted, lambda _: then())
+    broker.quorum.ask(wanted, lambda _: broker.partitions.hosting.when_hosted(then))
 
 
 def _answer(request: wire.Request, reply: Reply, broker: Broker) -> None:
