@@ -136,7 +136,7 @@ class MachinePartition(Generic[C, R]):
         if not self._is_dropped:
             self._host.committed(partition.high_watermark)
 
-    def failed(self, code: ErrorCode, message: str | None = None) -> None:  # noqa: ARG002
+    def failed(self, partition: "Partition", code: ErrorCode) -> None:  # noqa: ARG002
         self._fail(code)
 
     def _fail(self, code: ErrorCode) -> None:

@@ -12,9 +12,9 @@ from mmap import mmap
 from typing import Protocol
 
 READ_BYTES_MAX = 256 << 10  # What one read may bring.
-# Behind 128 KiB the flush comes early: what was just received is written while it is in the CPU's
-# cache, and the next bytes are received where it was.
-SHARED_BYTES = READ_BYTES_MAX + (128 << 10)
+# Behind 256 KiB the flush comes early: what was just received is written while it is in the CPU's
+# cache, and the next bytes are received where it was. Less would make more and smaller writes.
+SHARED_BYTES = READ_BYTES_MAX + (256 << 10)
 LARGE_BYTES = 128 << 10  # A frame beyond this is received into a buffer of its own.
 FREE_BYTES = 1 << 10  # What any connection may keep without being counted.
 IDLE_BYTES_MAX = 16 << 20  # What is kept for later while nobody uses it.

@@ -31,7 +31,7 @@ class Appending(Protocol):
         """Whether every in-sync replica must hold the batch first, or only this broker."""
 
     def appended(self, partition: "Partition") -> None: ...
-    def failed(self, code: ErrorCode, message: str | None = None) -> None: ...
+    def failed(self, partition: "Partition", code: ErrorCode) -> None: ...
 
 
 class Watching(Protocol):
@@ -160,7 +160,7 @@ class Partition:
             logger.error("cannot append to %s: %s", self.log.directory, error)
             self._registry.write_failed(self, error)
             for appending, _ in staged:
-                appending.failed(ErrorCode.KAFKA_STORAGE_ERROR)
+                appending.failed(self, ErrorCode.KAFKA_STORAGE_ERROR)
             return
         if self.is_synced_before_reply:
             self._waiting.extend(staged)
@@ -187,7 +187,7 @@ class Partition:
         waiting = list(self._waiting)
         self._waiting.clear()
         for appending, _ in waiting:
-            appending.failed(ErrorCode.KAFKA_STORAGE_ERROR)
+            appending.failed(self, ErrorCode.KAFKA_STORAGE_ERROR)
 
     def fail_waiting(self, code: ErrorCode) -> None:
         """Nobody who waits here will be served any more."""
@@ -195,7 +195,7 @@ class Partition:
         self._waiting.clear()
         self._staged = []
         for appending, _ in failing:
-            appending.failed(code)
+            appending.failed(self, code)
         self._tell_watching()
 
     def check_epoch(self, current_leader_epoch: int) -> None:

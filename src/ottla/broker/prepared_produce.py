@@ -9,7 +9,14 @@ from struct import Struct
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.connection import Connection, Serve
-from ottla.broker.produce_run import FLEXIBLE_SINCE, Prepared, Run, TimedRun, place_run
+from ottla.broker.produce_run import (
+    FLEXIBLE_SINCE,
+    RUN_REQUESTS_MAX,
+    Prepared,
+    Run,
+    TimedRun,
+    place_run,
+)
 from ottla.metadata.cluster import INTERNAL_TOPICS
 from ottla.model.errors import ProtocolError, Refusal
 from ottla.model.types import WallTime
@@ -92,22 +99,35 @@ class PreparedProduces:
         limit: int,
     ) -> int:
         """Append all plain requests that follow each other here; returns where they end."""
-        if self._broker.directories.is_any_full or (
-            prepared.is_slow and prepared.partition.is_under_min_isr
-        ):
+        if self._broker.directories.is_any_full:
             return position
         if limit - position > connection.frame_bytes_max + 4:
             return position  # One of them may be longer than is allowed: each is looked at alone.
-        now = self._now or self._look_at_clock()
-        placed, answers, end, size = place_run(prepared, frame, position, limit, now)
-        if placed:
-            metrics = self._metrics
+        if prepared.is_slow and prepared.partition.is_under_min_isr:
+            return position
+        now, metrics, run = self._now or self._look_at_clock(), self._metrics, None
+        following: Prepared | None = prepared
+        while following is not None:
+            placed, answers, position, size = place_run(following, frame, position, limit, now)
+            if not placed:
+                break
             metrics.requests[0] += len(placed)
             metrics.bytes_in += size
-            run = _run_of(prepared, connection, answers)
-            prepared.partition.append_run(placed, size, run)
+            run = run or _run_of(prepared, connection)
+            run.add(following, answers)
+            following.partition.append_run(placed, size, run)
+            following = self._following(run, frame, position, limit)
+        if run is not None:
             self._expect(run)
-        return end
+        return position
+
+    def _following(self, run: Run, frame: memoryview, position: int, limit: int) -> Prepared | None:
+        """What the next request asks for, most likely of another partition, if it may join."""
+        end = position + 4 + self._length
+        if end >= limit or len(run.answers) >= RUN_REQUESTS_MAX or type(run) is TimedRun:
+            return None
+        found = self._by_prefix.get(bytes(frame[position + 4 + _HEAD_BYTES : end]))
+        return found if found is not None and found.acks == run.acks and not found.is_slow else None
 
     def _append(
         self,
@@ -145,17 +165,16 @@ class PreparedProduces:
         if partition.policy.is_append_time:
             records = bytearray(records)
         broker = self._broker
-        answers: list[bytes] = []
         try:
             if broker.directories.is_any_full:
                 broker.partitions.check_writable(partition)
             now = self._now or self._look_at_clock()
             batch = admit(records, partition.policy, now, prepared.version)
-            run = _run_of(prepared, connection, answers)
+            run = _run_of(prepared, connection)
             base_offset, append_time = partition.append(batch, run)
         except Refusal:
             return False  # The reference meets the same refusal and knows all of its words.
-        answers.append(prepared.one_answer(correlation_id, base_offset, append_time))
+        run.add(prepared, [prepared.one_answer(correlation_id, base_offset, append_time)])
         self._metrics.bytes_in += size
         self._expect(run)
         return True
@@ -203,10 +222,8 @@ class PreparedProduces:
         return prepared, records_start
 
 
-def _run_of(prepared: Prepared, connection: Connection, answers: list[bytes]) -> Run:
-    if prepared.is_slow:
-        return TimedRun(prepared, connection, answers)
-    return Run(prepared, connection, answers)
+def _run_of(prepared: Prepared, connection: Connection) -> Run:
+    return (TimedRun if prepared.is_slow else Run)(connection, prepared.acks)
 
 
 Beginning = tuple[int, int, bytes, int, int]

@@ -1,8 +1,9 @@
-"""Produce requests of one partition that follow each other on a connection, served as one run.
+"""Produce requests that follow each other on a connection, served as one run.
 
-A client with several requests in flight sends them all alike but for the batch. What is alike is
-compared once as bytes; what remains is one loop that reads a header, checks what `admit` checks,
-gives the batch its offset and makes its answer. The run is appended, written and answered as one.
+A client with several requests in flight sends those for a partition all alike but for the batch.
+What is alike is compared once as bytes; what remains is one loop that reads a header, checks what
+`admit` checks, gives the batch its offset and makes its answer. What was placed for one partition
+is appended and written as one, and the whole run, for however many partitions, answered as one.
 Whatever is not plain (a producer id, a rule of the topic, anything wrong) ends the run: the loop
 decides nothing but that a batch is good.
 """
@@ -25,6 +26,7 @@ from ottla.records.batch import (
     LOG_OVERHEAD_BYTES,
     MAGIC,
     NO_PRODUCER_ID,
+    OFFSET_AND_LENGTH,
     PlacedBatch,
 )
 from ottla.records.checksum import crc32c
@@ -45,18 +47,19 @@ _INT32 = Struct(">i")
 _INT64 = Struct(">q")
 _CORRELATION_AT: Final = 4
 # The frame's size, api key and version in one, correlation id.
-_FRAME: Final = ">iIi"
+_FRAME: Final = ">Qi"
 _PREFIX_AT: Final = 12
-# Of a batch's header: base offset, length, magic, CRC, attributes, last offset delta, max
-# timestamp, producer id, count.
-_CHECKED: Final = "qi4xbIhi8xqq6xi"
+# Of a batch's header, behind its length: magic, CRC, attributes, last offset delta, max timestamp,
+# producer id, count.
+_CHECKED: Final = "4xbIhi8xqq6xi"
 _NO_TAGS: Final = bytes(3)  # Of partition, topic and request.
 _NO_THROTTLE: Final = bytes(4)
 _NO_APPEND_TIME: Final = b"\xff" * 8
 
-# Of requests of one size: that size, how to read one, the bytes of that up to the batch's header's
-# end, the bytes from behind the correlation id to the records, and the records' size.
-Shape = tuple[int, Callable[[bytearray, int], tuple[Any, ...]], int, bytes, int]
+# Of requests of one size: that size, how it and the version begin a frame, how to read one, the
+# bytes of that up to the batch's header's end, the bytes from behind the correlation id to the
+# length of the batch, and the batch's size.
+Shape = tuple[int, int, Callable[[bytearray, int], tuple[Any, ...]], int, bytes, int]
 # The batches of a run, their answers, where the run ends, and how many bytes the batches are.
 Placed = tuple[list[PlacedBatch], list[bytes], int, int]
 
@@ -138,19 +141,21 @@ class Prepared:
             size = left - count
             if size < HEADER_BYTES:
                 return None
+            encoded = bytearray(self.prefix)
             if self.is_flexible:
-                encoded = bytearray(self.prefix)
                 append_uvarint(encoded, size + 1)
-                beginning = bytes(encoded)
             else:
-                beginning = self.prefix + size.to_bytes(4, "big")
+                encoded += _INT32.pack(size)
+            # No batch that was not placed yet has an offset.
+            beginning = bytes(encoded + OFFSET_AND_LENGTH.pack(0, size - LOG_OVERHEAD_BYTES))
             layout = self._layouts.get(count)
             if layout is None:
-                layout = Struct(f"{_FRAME}{len(beginning)}s{_CHECKED}")
+                layout = Struct(f"{_FRAME}{len(beginning)}x{_CHECKED}")
                 self._layouts[count] = layout
             if len(self._shapes) >= SHAPES_MAX:
                 self._shapes.clear()
-            shape = (frame_size, layout.unpack_from, layout.size, beginning, size)
+            head = frame_size << 32 | self.version  # Produce is API 0.
+            shape = (frame_size, head, layout.unpack_from, layout.size, beginning, size)
             self._shapes[frame_size] = shape
         self.shape = shape
         return shape
@@ -193,69 +198,75 @@ class Prepared:
 
 
 class Run(Reply):
-    """The answers to a run between its staging and its flush; they leave as one."""
+    """The answers to requests that were staged together; they leave as one when all are written."""
 
-    __slots__ = ("answers", "prepared")
+    __slots__ = ("acks", "answers", "parts", "parts_open")
 
-    def __init__(self, prepared: Prepared, connection: Connection, answers: list[bytes]) -> None:
+    def __init__(self, connection: Connection, acks: int) -> None:
         self.connection = connection
         self.pieces = None
-        self.prepared = prepared
-        self.answers = answers
+        self.acks = acks
+        self.answers: list[bytes] = []
+        self.parts: list[tuple[Prepared, int]] = []  # Whose so many of the answers are, in order.
+        self.parts_open = 0  # Of which it is not known yet how they end.
+
+    def add(self, prepared: Prepared, answers: list[bytes]) -> None:
+        """Requests of one partition, which will tell their end."""
+        self.answers += answers
+        self.parts.append((prepared, len(answers)))
+        self.parts_open += 1
 
     @property
     def acks_all(self) -> bool:
-        return self.prepared.acks == ACKS_ALL
+        return self.acks == ACKS_ALL
 
     def appended(self, _partition: Partition) -> None:
-        if self.pieces is None:  # Else it was timed out before.
-            self._answer(self.answers)
+        self.parts_open -= 1
+        if self.parts_open == 0:  # Less: it was timed out before.
+            self.pieces = () if self.acks == ACKS_NONE else (b"".join(self.answers),)
+            self.connection.replied(self)
 
-    def failed(self, code: ErrorCode, _message: str | None = None) -> None:
-        if self.pieces is not None:
-            return
-        prepared = self.prepared
-        if prepared.acks == ACKS_NONE:
+    def failed(self, partition: Partition, code: ErrorCode) -> None:
+        if self.acks == ACKS_NONE:
             self.connection.close()  # Nobody reads an answer.
             return
-        self._answer([self._failed_answer(answer, code) for answer in self.answers])
+        place = 0
+        for prepared, count in self.parts:
+            if prepared.partition is partition:
+                for i in range(place, place + count):
+                    self.answers[i] = self._failed(prepared, self.answers[i], code)
+            place += count
+        Run.appended(self, partition)  # It is settled; a timer was cancelled before.
 
-    def _failed_answer(self, answer: bytes, code: ErrorCode) -> bytes:
-        return self.prepared.failed_answer(answer, code)
-
-    def _answer(self, answers: list[bytes]) -> None:
-        if self.prepared.acks == ACKS_NONE:
-            self.pieces = ()
-        else:
-            self.pieces = (answers[0] if len(answers) == 1 else b"".join(answers),)
-        self.connection.replied(self)
+    def _failed(self, prepared: Prepared, answer: bytes, code: ErrorCode) -> bytes:
+        return prepared.failed_answer(answer, code)
 
 
 class TimedRun(Run):
-    """One that may have to wait for more than this turn, and does so for its timeout at most."""
+    """One of one partition that may have to wait for more than this turn, up to its timeout."""
 
     __slots__ = ("_broker", "_timer")
 
     def wait(self, broker: "Broker") -> None:
         self._broker = broker
-        self._timer = broker.call_later(self.prepared.timeout_ms, self._timed_out)
+        self._timer = broker.call_later(self.parts[0][0].timeout_ms, self._timed_out)
 
     def appended(self, partition: Partition) -> None:
         self._timer.cancel()
         super().appended(partition)
 
-    def failed(self, code: ErrorCode, _message: str | None = None) -> None:
+    def failed(self, partition: Partition, code: ErrorCode) -> None:
         self._timer.cancel()
-        super().failed(code)
+        super().failed(partition, code)
 
-    def _failed_answer(self, answer: bytes, code: ErrorCode) -> bytes:
-        failed, version = super()._failed_answer(answer, code), self.prepared.version
+    def _failed(self, prepared: Prepared, answer: bytes, code: ErrorCode) -> bytes:
+        failed, version = super()._failed(prepared, answer, code), prepared.version
         if code not in HINTED or version < PRODUCE_SINCE:
             return failed
         return with_leaders(failed, version, self._broker.image, self.connection.listener)
 
     def _timed_out(self) -> None:
-        self.failed(ErrorCode.REQUEST_TIMED_OUT)
+        self.failed(self.parts[0][0].partition, ErrorCode.REQUEST_TIMED_OUT)
 
 
 def place_run(
@@ -294,29 +305,28 @@ def _place(
     placed: list[PlacedBatch] = []
     answers: list[bytes] = []
     total_bytes = 0
-    known_size, read, header_bytes, beginning, size = shape
-    version, codec_max, tags = prepared.version, prepared.codec_max, prepared.tags
+    frame_size, head, read, header_bytes, beginning, size = shape
+    codec_max, tags = prepared.codec_max, prepared.tags
     leader_epoch, log = prepared.partition.leader_epoch, prepared.partition.log
     answer, answer_size, answer_start = prepared.answer, prepared.answer_size, prepared.answer_start
     answer_end, offset = prepared.plain_end(log.log_start_offset), log.staged_end
     while position + header_bytes <= limit and len(answers) < RUN_REQUESTS_MAX:
-        (frame_size, head, correlation_id, begins, base, length, magic, crc,
-         attributes, delta, max_timestamp, producer_id, count) = read(buffer, position)  # fmt: skip
-        if frame_size != known_size:
-            other = prepared.shape_of(frame_size)
-            if other is None:
+        if not buffer.startswith(beginning, position + _PREFIX_AT):
+            other_size = _INT32.unpack_from(buffer, position)[0]
+            other = None if other_size == frame_size else prepared.shape_of(other_size)
+            if other is None:  # For another partition, or not plain.
                 break
-            known_size, read, header_bytes, beginning, size = other
+            frame_size, head, read, header_bytes, beginning, size = other
             continue
+        (begins, correlation_id, magic, crc, attributes, delta, max_timestamp, producer_id,
+         count) = read(buffer, position)  # fmt: skip
         start = position + header_bytes - HEADER_BYTES
         batch_end = start + size
         if not (
-            begins == beginning
-            and head == version  # Produce is API 0, so that its version is all of the head.
-            and length + LOG_OVERHEAD_BYTES == size <= bytes_max
+            begins == head
+            and size <= bytes_max
             and position + 4 + frame_size <= limit
             and magic == MAGIC
-            and base == 0
             and 0 < count == delta + 1
             and 0 <= attributes <= codec_max
             and producer_id == NO_PRODUCER_ID
@@ -326,7 +336,7 @@ def _place(
         ):
             break
         data = frame[start:batch_end]  # Which stays where it is until the turn's flush.
-        ASSIGNED.pack_into(data, 0, offset, length, leader_epoch)
+        ASSIGNED.pack_into(data, 0, offset, size - LOG_OVERHEAD_BYTES, leader_epoch)
         last_offset = offset + delta
         placed.append((data, size, offset, last_offset, max_timestamp, leader_epoch, -1))
         answers.append(answer(answer_size, correlation_id, answer_start, offset, answer_end))

@@ -246,7 +246,7 @@ class ReplicatedPartition(Partition):
             logger.error("cannot append to %s: %s", self.log.directory, error)
             self._registry.write_failed(self, error)
             for appending, _ in staged:
-                appending.failed(ErrorCode.KAFKA_STORAGE_ERROR)
+                appending.failed(self, ErrorCode.KAFKA_STORAGE_ERROR)
             return
         is_synced = self.is_synced_before_reply
         for waiting in staged:
@@ -280,12 +280,12 @@ class ReplicatedPartition(Partition):
         self._waiting.clear()
         self._acks_all.clear()
         for appending, _ in waiting:
-            appending.failed(ErrorCode.KAFKA_STORAGE_ERROR)
+            appending.failed(self, ErrorCode.KAFKA_STORAGE_ERROR)
 
     def fail_waiting(self, code: ErrorCode) -> None:
         failing, self._acks_all = self._acks_all, deque()
         for appending, _ in failing:
-            appending.failed(code)
+            appending.failed(self, code)
         deletions, self.deletions = self.deletions, {}
         for deletion in deletions:
             deletion.failed(code)
@@ -358,7 +358,7 @@ class ReplicatedPartition(Partition):
 
     def _settle(self, appending: Appending) -> None:
         if self.is_under_min_isr:
-            appending.failed(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
+            appending.failed(self, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
         else:
             appending.appended(self)
 

@@ -11,7 +11,8 @@ import pytest
 
 from ottla.broker.handlers import produce as handler
 from ottla.broker.memory import LARGE_BYTES
-from ottla.protocol.codec import encode
+from ottla.model.errors import ErrorCode
+from ottla.protocol.codec import decode, encode
 from ottla.protocol.header import RequestHeader, encode_request_header
 from ottla.protocol.messages import produce as wire
 from ottla.records.batch import Batch
@@ -50,6 +51,7 @@ class Pair:
 
     def __init__(self, worlds: tuple[World, World], **topic: object) -> None:
         self.worlds = worlds
+        self.partitions = int(str(topic.get("partitions", 1)))
         fast, _ = worlds
         fast.topic("warm")
         write_once(fast)
@@ -73,7 +75,9 @@ class Pair:
         fast, reference = self.clients
         assert fast.channel.sent == reference.channel.sent
         assert fast.channel.is_open == reference.channel.is_open
-        assert self.worlds[0].log_bytes() == self.worlds[1].log_bytes()
+        for index in range(self.partitions):
+            first, second = (world.log_bytes(partition=index) for world in self.worlds)
+            assert first == second
         if not fast.channel.is_open:
             self.clients = [Client(world, "PLAINTEXT", "client") for world in self.worlds]
 
@@ -131,15 +135,17 @@ def test_requests_that_arrive_together_are_answered_in_order_and_alike(
     """Good ones and bad ones mixed, cut anywhere: what a pipelining client may send."""
     chance = Random(version)
     with two_brokers(monkeypatch) as worlds:
-        pair = Pair(worlds, max_message_bytes=4000, partitions=2)
+        pair = Pair(worlds, max_message_bytes=4000, partitions=3)
         every = list(cases().values())
         plain = every[:4]
+        index = 0
         for turn in range(60):
+            changes = (0.1, 0.5, 1)[turn % 3]  # How often the next one is for another partition.
             frames = []
             for _ in range(chance.randrange(1, 100)):
                 pair.count += 1
                 records = chance.choice(plain if chance.random() < 0.9 else every)
-                index = 0 if chance.random() < 0.9 else 1
+                index = chance.randrange(pair.partitions) if chance.random() < changes else index
                 acks = 1 if chance.random() < 0.95 else 0
                 request = produce_request(records, pair.topic(version), index, acks=acks)
                 body = frame_of(request, version, pair.count)
@@ -151,7 +157,7 @@ def test_requests_that_arrive_together_are_answered_in_order_and_alike(
                     client.feed_bytes(part)
                     world.settle()
             pair.compare()
-        assert len(worlds[0].log_bytes()) > 100_000
+        assert sum(len(worlds[0].log_bytes(partition=i)) for i in range(3)) > 100_000
 
 
 def test_a_frame_that_is_too_long_is_refused_behind_good_ones_too(
@@ -191,6 +197,33 @@ def test_a_run_that_cannot_be_written_is_refused_alike(
             world.settle()
         pair.compare()
         assert len(worlds[0].log_bytes()) == len(batch(b"before"))
+
+
+def test_of_a_run_only_that_is_refused_which_is_not_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Several partitions' requests are answered as one, and only the first one's have room."""
+    with two_brokers(monkeypatch) as worlds:
+        pair = Pair(worlds, partitions=3)
+        for index in range(3):
+            pair.tell(produce_request(batch(b"before"), "t", index), 12)
+        stream = b""
+        for index in (0, 1, 0, 2, 1):
+            pair.count += 1
+            body = frame_of(produce_request(batch(b"a" * 100), "t", index), 12, pair.count)
+            stream += len(body).to_bytes(4, "big") + body
+        answered = len(pair.clients[0].frames())
+        for client, world in zip(pair.clients, worlds, strict=True):
+            world.disk.capacity_bytes = world.disk.used_bytes + 2 * len(batch(b"a" * 100)) + 10
+            client.feed_bytes(stream)
+            world.settle()
+        errors = [
+            decode(wire.Response, frame[5:], 12).responses[0].partition_responses[0].error_code
+            for frame in pair.clients[0].frames()[answered:]
+        ]
+        failed = ErrorCode.KAFKA_STORAGE_ERROR
+        assert errors == [0, failed, 0, failed, failed]
+        pair.compare()
 
 
 def test_bad_requests_are_answered_alike(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ class Ear:
     def appended(self, partition: object) -> None:
         self.heard.append("appended")
 
-    def failed(self, code: ErrorCode, message: str | None = None) -> None:
+    def failed(self, partition: object, code: ErrorCode) -> None:
         self.heard.append(code)
 
 

@@ -98,7 +98,10 @@ class _Append:
         self._result.log_start_offset = partition.log.log_start_offset
         self._waiting.settled()
 
-    def failed(self, code: ErrorCode, message: str | None = None) -> None:
+    def failed(self, _partition: Partition, code: ErrorCode) -> None:
+        self.refused(code, None)
+
+    def refused(self, code: ErrorCode, message: str | None) -> None:
         _fail(self._result, code, message)
         self._waiting.settled()
 
@@ -162,7 +165,7 @@ def _append(
     try:
         result.base_offset, result.log_append_time_ms = partition.append(batch, appending)
     except Refusal as refusal:
-        appending.failed(refusal.code, refusal.message)
+        appending.refused(refusal.code, refusal.message)
 
 
 def _fail(result: wire.PartitionProduceResponse, code: ErrorCode, message: str | None) -> None:
