@@ -28,6 +28,7 @@ def add_gauges(broker: "Broker") -> None:
         lambda: sum(partition.is_leader for partition in partitions.all()),
     )
     _add_replication(broker)
+    _add_elections(broker)
     broker.cluster_gauges.add()
     add("ottla_topics", "Topics of the cluster.", lambda: len(broker.image.topics_by_name))
     add("ottla_fetch_sessions", "Incremental fetch sessions.", lambda: len(broker.fetch_sessions))
@@ -55,19 +56,21 @@ def add_gauges(broker: "Broker") -> None:
         label="directory",
     )
     _add_cleaner(broker)
-    add("ottla_process_cpu_seconds", "Time this process has computed for.", _cpu_seconds)
+    broker.metrics.add_counter(
+        "ottla_process_cpu_seconds_total", "Time this process has computed for.", _cpu_seconds
+    )
     add("ottla_process_resident_bytes", "Memory this process takes.", _resident_bytes)
 
 
 def _add_cleaner(broker: "Broker") -> None:
-    add = broker.metrics.add_gauge
-    add(
-        "ottla_cleaner_read_bytes",
+    add, count = broker.metrics.add_gauge, broker.metrics.add_counter
+    count(
+        "ottla_cleaner_read_bytes_total",
         "Bytes that compaction has read.",
         lambda: broker.cleaner.read_bytes,
     )
-    add(
-        "ottla_cleaner_written_bytes",
+    count(
+        "ottla_cleaner_written_bytes_total",
         "Bytes that compaction has left of them.",
         lambda: broker.cleaner.written_bytes,
     )
@@ -79,7 +82,7 @@ def _add_cleaner(broker: "Broker") -> None:
 
 
 def _add_replication(broker: "Broker") -> None:
-    add, proposals = broker.metrics.add_gauge, broker.replicas.proposals
+    add = broker.metrics.add_gauge
 
     def replicated() -> Iterator[ReplicatedPartition]:
         return (p for p in broker.partitions.all() if isinstance(p, ReplicatedPartition))
@@ -121,13 +124,21 @@ def _add_replication(broker: "Broker") -> None:
         "How many committed records a partition followed here lacks at most.",
         lambda: max((0, *lags())),
     )
-    add("ottla_isr_shrinks", "Replicas that fell out of sync here.", lambda: proposals.shrunk)
-    add(
-        "ottla_unclean_elections",
+
+
+def _add_elections(broker: "Broker") -> None:
+    count, proposals = broker.metrics.add_counter, broker.replicas.proposals
+    count(
+        "ottla_isr_shrinks_total", "Replicas that fell out of sync here.", lambda: proposals.shrunk
+    )
+    count(
+        "ottla_isr_expands_total", "Replicas that came into sync here.", lambda: proposals.expanded
+    )
+    count(
+        "ottla_unclean_elections_total",
         "Elections of this broker to lead what it may not have all of.",
         lambda: broker.partitions.unclean_elections,
     )
-    add("ottla_isr_expands", "Replicas that came into sync here.", lambda: proposals.expanded)
 
 
 def _cpu_seconds() -> float:

@@ -42,8 +42,12 @@ class Metrics:
         self, name: str, help: str, read: Callable[[], Reading], label: str | None = None
     ) -> None:
         """`read` returns a number, or with a label a number for each of its values."""
-        assert name not in {gauge.name for gauge in self.gauges}, "one gauge, one name"
-        self.gauges.append(Gauge(name, help, read, label))
+        self._add(Gauge(name, help, read, label))
+
+    def add_counter(self, name: str, help: str, read: Callable[[], Reading]) -> None:
+        """What only grows while the broker runs."""
+        assert name.endswith("_total"), "as Prometheus names counters"
+        self._add(Gauge(name, help, read, kind="counter"))
 
     def as_text(self) -> str:
         """Everything in Prometheus' text format."""
@@ -51,6 +55,10 @@ class Metrics:
         for gauge in (*self._counters(), *self.gauges):
             lines += _lines(gauge)
         return "\n".join(lines) + "\n"
+
+    def _add(self, gauge: Gauge) -> None:
+        assert gauge.name not in {known.name for known in self.gauges}, "one gauge, one name"
+        self.gauges.append(gauge)
 
     def _counters(self) -> list[Gauge]:
         def counter(name: str, help: str, read: Callable[[], Reading]) -> Gauge:

@@ -33,10 +33,10 @@ def test_every_gauge_reads_the_state_of_the_moment() -> None:
     assert "ottla_connections 1" in shown
     assert "ottla_partitions 2" in shown
     assert "ottla_followed_partitions 1" in shown
-    assert "ottla_isr_shrinks 4" in shown
-    assert "ottla_unclean_elections 2" in shown
+    assert "ottla_isr_shrinks_total 4" in shown
+    assert "ottla_unclean_elections_total 2" in shown
     assert "ottla_drained 1" in shown
-    assert "ottla_cleaner_read_bytes 30" in shown
+    assert "ottla_cleaner_read_bytes_total 30" in shown
     assert 'ottla_log_bytes{directory="d"} 7' in shown
     assert 'ottla_log_directory_online{directory="d"} 0' in shown
     resident = next(line for line in shown if line.startswith("ottla_process_resident_bytes"))
