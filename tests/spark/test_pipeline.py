@@ -184,13 +184,14 @@ def test_it_runs_until_it_is_told_to_stop(
 
 
 def test_a_mistake_is_told_before_anything_runs(broker: Broker, tmp_path: Path) -> None:
-    wrong = YAML.replace("FROM orders JOIN", "FROM oders JOIN")
+    wrong = YAML.replace("SELECT id, customer, country", "SELECT id, customer, cuntry")
     file = written(tmp_path, broker, wrong, "orders.yaml")
     status, told = finished(start(file, "--once"))
     assert status == 1
-    assert f"ottla: {file}:20: " in told
-    assert "`oders`" in told
+    assert f"ottla: {file}:19: " in told
+    assert "`cuntry`" in told
     assert "Traceback" not in told
+    assert "at org.apache.spark" not in told, "PySpark's own report is not for people"
     assert not (tmp_path / "checkpoints").exists()
 
 

@@ -24,6 +24,8 @@ STARTS_MAX: Final = 4
 INITIALIZING: Final = "Initializing sources"
 INITIALIZING_S_MAX: Final = 30.0
 POLL_S: Final = 0.05
+# Of PySpark: each mistake in a query with all of its stack, in JSON. It is told in a sentence here.
+LOGGERS_OF_MISTAKES: Final = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
 
 
 def open_session(declared: Declaration, master: str | None) -> "SparkSession":
@@ -33,6 +35,10 @@ def open_session(declared: Declaration, master: str | None) -> "SparkSession":
     chosen = master or declared.master
     made = session(declared.name, master=chosen, **{**quiet, **declared.spark})
     made.sparkContext.setLogLevel("OFF")
+    from pyspark.logger import PySparkLogger
+
+    for name in LOGGERS_OF_MISTAKES:
+        PySparkLogger.getLogger(name).disabled = True
     return made
 
 
