@@ -80,7 +80,8 @@ def _decode(session: Session) -> None:
     """Record batches to Arrow on one core, without a broker or Spark."""
     from ottla.records.batch import HEADER_BYTES, Batch
     from ottla.records.record import Record, build_batch
-    from ottla.spark.columnar import Decoder, Placed
+    from ottla.spark.columnar import Decoder
+    from ottla.spark.scanning import Placed
     from ottla.spark.schema import COLUMNS
 
     for size in VALUES:

@@ -9,24 +9,19 @@
 Nothing goes on between two calls: no thread is started. One client belongs to one thread.
 """
 
-import asyncio
-from collections.abc import Coroutine, Iterable, Iterator, Mapping
-from types import TracebackType
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 from ottla.client.admin import Admin
+from ottla.client.blocking_cluster import BlockingCluster
 from ottla.client.cluster import ClientSettings
 from ottla.client.delivery import ProducerSettings, Written
 from ottla.client.message import Message
 from ottla.client.offsets import LATEST, find_offsets
 from ottla.client.producer import Producer
 from ottla.client.reader import Reader, ReaderSettings
-from ottla.client.session import open_cluster, parse_addresses
-from ottla.env.loop import DispatchLoop
 from ottla.model.types import Millis, Offset, TopicPartition
 from ottla.records.record import Headers
-
-Value = TypeVar("Value")
 
 POLL_MS = 1000
 
@@ -41,33 +36,10 @@ class Outgoing(NamedTuple):
     timestamp_ms: int | None = None
 
 
-class Client:
+class Client(BlockingCluster):
     def __init__(self, bootstrap: str, settings: ClientSettings | None = None) -> None:
-        addresses = parse_addresses(bootstrap)
-        self._runner = asyncio.Runner(loop_factory=DispatchLoop)
-        loop = self._runner.get_loop()
-        assert isinstance(loop, DispatchLoop), "the runner made it"
-        self.cluster = open_cluster(loop, addresses, settings)
+        super().__init__(bootstrap, settings)
         self.admin = Admin(self.cluster)
-
-    def __enter__(self) -> "Client":
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        self.cluster.close()
-        self._runner.close()
-
-    def run(self, work: Coroutine[Any, Any, Value]) -> Value:
-        """Do something that is async and wait for it."""
-        return self._runner.run(work)
 
     def write(
         self, topic: str, records: Iterable[Outgoing], settings: ProducerSettings | None = None

@@ -17,6 +17,7 @@ from ottla.records.compression import CompressionError, decompress
 from ottla.spark.errors import Unreadable
 from ottla.spark.header_columns import read_headers
 from ottla.spark.record_walk import record_starts
+from ottla.spark.scanning import Placed
 from ottla.spark.schema import arrow_schema
 from ottla.spark.varints import Bytes, Ints, TooLong, read_varints
 
@@ -25,13 +26,6 @@ WINDOW_BYTES = 8 * 1024 * 1024  # Compressed batches are unfolded up to about he
 MICROS_PER_MS = 1000
 TIMESTAMP_MS_MAX = (2**63 - 1) // MICROS_PER_MS
 CREATE_TIME, LOG_APPEND_TIME = 0, 1
-
-
-class Placed(NamedTuple):
-    """A batch, and where its records (not its header) begin in the buffer it was found in."""
-
-    position: int
-    batch: Batch
 
 
 class Records(NamedTuple):

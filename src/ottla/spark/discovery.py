@@ -9,10 +9,9 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from types import TracebackType
 from typing import TypeVar
 
-from ottla.client.blocking import Client
+from ottla.client.blocking_cluster import BlockingCluster
 from ottla.client.cluster import ClientSettings
 from ottla.client.errors import CannotConnect, ClientError
-from ottla.client.groups import Groups
 from ottla.client.metadata import UnknownTopic
 from ottla.client.offsets import EARLIEST, LATEST, find_offsets
 from ottla.env.network import Address
@@ -33,7 +32,7 @@ class Discovery:
         access = options.access
         settings = ClientSettings(client_id=access.client_id, request_ms_max=access.request_ms_max)
         self._options = options
-        self._client = Client(access.bootstrap, settings)
+        self._client = BlockingCluster(access.bootstrap, settings)
         self._cluster = self._client.cluster
         self._refreshed_at: float | None = None
 
@@ -178,6 +177,8 @@ class Discovery:
     # Groups.
 
     def commit(self, group: str, offsets: Mapping[TopicPartition, Offset]) -> None:
+        from ottla.client.groups import Groups  # Only here: Spark waits for what is imported.
+
         self._client.run(Groups(self._cluster).commit(group, offsets))
 
     def _refresh(self) -> None:

@@ -21,11 +21,10 @@ from ottla.model.types import ZERO_UUID, Offset, Uuid
 from ottla.protocol.messages import fetch as wire
 from ottla.protocol.messages import list_offsets, metadata
 from ottla.records.batch import Buffer
-from ottla.spark.columnar import Placed
 from ottla.spark.errors import DataLoss, SparkError
 from ottla.spark.link import Link, borrow, give_back
 from ottla.spark.options import Access
-from ottla.spark.scanning import scan
+from ottla.spark.scanning import Placed, scan
 
 DEADLINE_MS = 60_000
 TRUNCATED_MS_MAX = 10_000  # A new leader may not yet know how far the log is committed.

@@ -10,8 +10,14 @@ from typing import NamedTuple
 from ottla.client.unpacking import Transactions
 from ottla.model.types import Offset
 from ottla.records.batch import HEADER_BYTES, LOG_OVERHEAD_BYTES, MAGIC, Batch, Buffer
-from ottla.spark.columnar import Placed
 from ottla.spark.errors import Unreadable
+
+
+class Placed(NamedTuple):
+    """A batch, and where its records (not its header) begin in the buffer it was found in."""
+
+    position: int
+    batch: Batch
 
 
 class Scanned(NamedTuple):

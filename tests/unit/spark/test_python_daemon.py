@@ -17,9 +17,33 @@ daemon.worker("a socket", True)
 """
 
 
-def ended(failure: str) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-c", FORK.format(failure=failure)]
+TASKS = """
+import gc, types
+from ottla.spark.python_daemon import set_modules_aside
+
+frozen = []
+
+def worker(sock, authenticated):
+    frozen.append(gc.get_freeze_count())
+    return 3
+
+daemon = types.ModuleType("daemon")
+daemon.worker = worker
+set_modules_aside(daemon)
+assert [daemon.worker("a socket", True) for _ in range(3)] == [3, 3, 3]
+assert frozen[0] == 0, "what the first task loads is not there yet"
+assert frozen[1] > 1000
+assert frozen[2] <= frozen[1], "only once: later tasks leave garbage, too"
+"""
+
+
+def run(code: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-c", code]
     return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def ended(failure: str) -> "subprocess.CompletedProcess[str]":
+    return run(FORK.format(failure=failure))
 
 
 def test_a_worker_to_whom_nobody_listens_ends_in_silence() -> None:
@@ -32,3 +56,8 @@ def test_any_other_failure_is_told(failure: str) -> None:
     done = ended(failure)
     assert done.returncode == 1
     assert failure.partition("(")[0] in done.stderr
+
+
+def test_what_the_first_task_loads_is_set_aside_once() -> None:
+    done = run(TASKS)
+    assert done.returncode == 0, done.stderr
