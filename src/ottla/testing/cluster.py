@@ -49,6 +49,7 @@ class Cluster(Managed):
         self._cluster: LocalCluster | None = None
         self._nodes: dict[int, BrokerProcess] = {}
         self._running: set[int] = set()
+        self._silent: set[int] = set()  # Paused, or cut off.
         self.data = self._kept_data or ""
 
     # Its life.
@@ -109,10 +110,11 @@ class Cluster(Managed):
         *,
         replication_factor: int = -1,
     ) -> str:
-        """Make a topic; gives back its name."""
+        """Make a topic that every node knows from now on; gives back its name."""
         texts = {key: as_text(value) for key, value in (configs or {}).items()}
-
         self._client().create_topic(name, partitions, texts, replication_factor)
+        for node_id in self._running - self._silent:
+            self._wait_known(name, node_id)
         return name
 
     def produce(self, topic: str, *values: bytes, key: bytes | None = None) -> None:
@@ -158,6 +160,7 @@ class Cluster(Managed):
     def kill(self, node_id: int) -> None:
         """Stop a node as `kill -9` would."""
         self._running.discard(node_id)
+        self._silent.discard(node_id)
         self._nodes[node_id].kill()
 
     def restart(self, node_id: int) -> None:
@@ -168,27 +171,37 @@ class Cluster(Managed):
 
     def pause(self, node_id: int) -> None:
         """Have a node do nothing at all until `resume`; its connections stay open."""
+        self._silent.add(node_id)
         self._signal(node_id, signal.SIGSTOP)
 
     def resume(self, node_id: int) -> None:
         self._signal(node_id, signal.SIGCONT)
+        self._silent.discard(node_id)
 
     def isolate(self, node_id: int) -> None:
         """Cut a node off from everyone, clients too, until `heal`; nobody is told."""
+        self._silent.add(node_id)
         self._nodes[node_id].cut()
 
     def heal(self, node_id: int) -> None:
         self._nodes[node_id].heal()
+        self._silent.discard(node_id)
 
     def _signal(self, node_id: int, number: int) -> None:
         pid = self._nodes[node_id].pid
         assert pid is not None, "the node is running"
         os.kill(pid, number)
 
-    def _client(self) -> "Client":
+    def _wait_known(self, topic: str, node_id: int) -> None:
+        """The node that made it answers first; the others hear of it a moment later."""
+        (node,) = (node for node in self._made().nodes if node.id == node_id)
+        client = self._client(f"{HOST}:{node.port}")
+        self.until(lambda: topic in client.topics())
+
+    def _client(self, bootstrap_servers: str | None = None) -> "Client":
         from ottla.testing.client import Client
 
-        return Client(self.bootstrap_servers)
+        return Client(bootstrap_servers or self.bootstrap_servers)
 
     def _made(self) -> "LocalCluster":
         if self._cluster is None:

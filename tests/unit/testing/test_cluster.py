@@ -1,10 +1,12 @@
 """A cluster of three real processes: it serves, loses nodes in many ways, and gets them back."""
 
 from collections.abc import Iterator
+from threading import Timer
 
 import pytest
 
 from ottla.testing import Cluster
+from ottla.testing.client import Client
 
 
 @pytest.fixture(scope="module")
@@ -22,6 +24,18 @@ def test_every_node_holds_what_is_written_to_one(cluster: Cluster) -> None:
     cluster.produce("t", b"a", b"b")
     assert is_whole(cluster, "t")
     assert [message.value for message in cluster.records("t")] == [b"a", b"b"]
+
+
+def test_a_topic_that_was_made_is_known_to_every_node(cluster: Cluster) -> None:
+    """They hear of it one after the other, and this one late."""
+    late = next(node for node in cluster.node_ids[1:] if node != cluster.controller())
+    cluster._nodes[late].cut()
+    healing = Timer(1.0, cluster.heal, [late])
+    healing.start()
+    cluster.create_topic("known")
+    assert healing.finished.is_set()
+    address = cluster.bootstrap_servers.split(",")[cluster.node_ids.index(late)]
+    assert "known" in Client(address).topics()
 
 
 def test_a_leader_that_is_killed_is_replaced_and_comes_back(cluster: Cluster) -> None:
