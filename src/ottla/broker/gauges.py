@@ -65,6 +65,11 @@ def add_gauges(broker: "Broker") -> None:
 def _add_cleaner(broker: "Broker") -> None:
     add, count = broker.metrics.add_gauge, broker.metrics.add_counter
     count(
+        "ottla_damaged_logs_total",
+        "Logs that were found damaged: log lines name the file and the place.",
+        lambda: broker.partitions.damages,
+    )
+    count(
         "ottla_cleaner_read_bytes_total",
         "Bytes that compaction has read.",
         lambda: broker.cleaner.read_bytes,

@@ -16,7 +16,7 @@ from ottla.env.environment import Environment
 from ottla.metadata.cluster import MIGRATING_DIRECTORY, TOPIC_RESOURCE, UNASSIGNED_DIRECTORY
 from ottla.metadata.image import ClusterImage
 from ottla.model.errors import ErrorCode, Refusal
-from ottla.model.types import Offset, TopicPartition, Uuid, WallTime
+from ottla.model.types import Millis, Offset, TopicPartition, Uuid, WallTime
 from ottla.storage.config import LogConfig
 from ottla.storage.directory import DirectoryRefused, LogDirectory
 from ottla.storage.log import Log
@@ -120,11 +120,18 @@ class LogDirectories:
         now: WallTime,
         *,
         is_new: bool,
+        may_replace: bool = False,
     ) -> Log:
-        """The log of a partition, created if there is none; raises why it cannot be had."""
+        """The log of a partition, created if there is none; raises why it cannot be had.
+
+        One that is damaged is deleted if it `may_replace` it: others have all that it had.
+        """
         for directory in self.online():
             if name in directory.damaged:
-                raise directory.damaged[name]
+                if not may_replace:
+                    raise directory.damaged[name]
+                logger.warning("%s/%s is damaged, and fetched anew", directory.path, name)
+                self._delete(directory, name, now, config.file_delete_delay_ms)
             log = directory.logs.get(name)
             if log is not None:
                 log.config = config
@@ -193,12 +200,16 @@ class LogDirectories:
             if directory.topic_ids.get(name) != topic_id:
                 continue
             log = directory.logs.get(name)
-            delay_ms = log.config.file_delete_delay_ms if log else 0
-            try:
-                directory.delete_log(name, self._env.random.randbytes(16), now, delay_ms)
-            except OSError as error:
-                # A topic of the same name must not find what is left of this one.
-                self._take_offline(directory, error)
+            self._delete(directory, name, now, log.config.file_delete_delay_ms if log else 0)
+
+    def _delete(
+        self, directory: LogDirectory, name: TopicPartition, now: WallTime, delay_ms: Millis
+    ) -> None:
+        try:
+            directory.delete_log(name, self._env.random.randbytes(16), now, delay_ms)
+        except OSError as error:
+            # Whatever bears the same name next must not find what is left of this one.
+            self._take_offline(directory, error)
 
     def of(self, log: Log) -> LogDirectory:
         return self._directories[log.directory.rpartition("/")[0]]

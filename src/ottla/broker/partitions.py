@@ -33,6 +33,7 @@ class Partitions:
     def __init__(self, broker: "Broker", directories: "LogDirectories") -> None:
         self.staged: list[Partition] = []  # Those with something to flush at the end of the turn.
         self.unclean_elections = 0  # Of this broker, to lead what it may not have all of.
+        self.damages = 0  # Logs that were found damaged since the start.
         self.directories = directories
         self.sync = LogSync(broker.env.workers, broker.spawn, directories.sync_failed)
         self.hosting = Hosting(broker, self._host_waiting, broker.partitions_hosted)
@@ -101,6 +102,7 @@ class Partitions:
 
     def load(self) -> None:
         """Host what the image says at the start."""
+        self.damages = sum(len(directory.damaged) for directory in self.directories.online())
         self.hosting.begin()
         for topic in self._broker.image.topics_by_name.values():
             self._update(topic, topic.partitions)
@@ -110,8 +112,15 @@ class Partitions:
         if isinstance(error, OSError):
             self.directories.write_failed(partition.log, error)
         else:
-            logger.error("%s is offline: %s", partition.name, error)
-            self.take_offline(partition)
+            self.damaged(partition, error)
+
+    def damaged(self, partition: Partition, damage: Damaged) -> None:
+        """Nobody is served from its log any more. If others are in sync, it is fetched anew."""
+        logger.error("%s is offline: %s", partition.name, damage)
+        self.damages += 1
+        self.take_offline(partition)
+        self.directories.of(partition.log).set_damaged(partition.name, damage)
+        self._broker.replica_directories.damaged(partition.topic_id, partition.name.partition)
 
     def apply(self, delta: ImageDelta) -> None:
         """Host what the image now says that this broker hosts, or begin to."""
@@ -187,7 +196,6 @@ class Partitions:
             self.hosting.forget(topic.id, index)
             self._delete_moved(topic, index)
         elif is_ours and not (known is None and may_wait and self._waits(topic, index, is_new)):
-            is_new = is_new or self._may_begin_anew(state)
             known = known or self._host(topic, index, state, config, is_new)
             if known is not None:
                 self._take_role(known, state)
@@ -271,13 +279,23 @@ class Partitions:
         name = TopicPartition(topic.name, index)
         settings, now = self._broker.settings, self._broker.env.clock.wall()
         log_config = config.log_config(settings)
+        may_replace = self._may_begin_anew(state)
         try:
-            log = self.directories.log(name, topic.id, log_config, now, is_new=is_new)
+            log = self.directories.log(
+                name,
+                topic.id,
+                log_config,
+                now,
+                is_new=is_new or may_replace,
+                may_replace=may_replace,
+            )
         except (OSError, Damaged, Refusal) as error:
             logger.error("%s is offline: %s", name, error)
             self._offline.add(name)
             if isinstance(error, NoRoom):
                 self._homeless.add(name)
+            elif isinstance(error, Damaged):
+                self._broker.replica_directories.damaged(topic.id, index)
             return None
         self._offline.discard(name)
         partition = self._partition(name, topic.id, log, config, len(state.replicas) == 1)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.partition import Partition
-from ottla.metadata.cluster import Topic
+from ottla.metadata.cluster import LOST_DIRECTORY, Topic
 from ottla.metadata.delta import ImageDelta
 from ottla.metadata.features import has_directories
 from ottla.model.errors import Refusal
@@ -34,6 +34,7 @@ class ReplicaDirectories:
     def __init__(self, broker: "Broker") -> None:
         self._broker = broker
         self._lost: dict[Place, Uuid] = {}  # In which directory that failed each of these lay.
+        self._damaged: set[Place] = set()
         self._to_tell: set[Place] = set()
         self._timer: asyncio.TimerHandle | None = None
 
@@ -44,7 +45,15 @@ class ReplicaDirectories:
 
     def heard_leader(self, partition: Partition) -> None:
         """The leader of a replica that we follow has answered what we asked for."""
-        self._to_tell.add((partition.topic_id, partition.name.partition))
+        self._tell_soon(partition.topic_id, partition.name.partition)
+
+    def damaged(self, topic_id: Uuid, index: int) -> None:
+        """Its log cannot be used: others are to lead it, and not to count on what we had."""
+        self._damaged.add((topic_id, index))
+        self._tell_soon(topic_id, index)
+
+    def _tell_soon(self, topic_id: Uuid, index: int) -> None:
+        self._to_tell.add((topic_id, index))
         if self._timer is None:
             self._timer = self._broker.call_later(GATHER_MS, self._tell_gathered)
 
@@ -58,6 +67,9 @@ class ReplicaDirectories:
 
     def _tell_gathered(self) -> None:
         self._timer = None
+        if not self._broker.lifecycle.is_registered:
+            self._timer = self._broker.call_later(RETRY_MS, self._tell_gathered)
+            return
         to_tell, self._to_tell = self._to_tell, set()
         by_id = self._broker.image.topics_by_id
         self._tell((by_id[topic], index) for topic, index in sorted(to_tell) if topic in by_id)
@@ -88,10 +100,15 @@ class ReplicaDirectories:
         try:
             partition = broker.partitions.hosted(topic.name, topic.id, index)
         except Refusal:
+            if (topic.id, index) in self._damaged and topic.partitions[index].has_others_in_sync(
+                broker.node_id
+            ):
+                return LOST_DIRECTORY  # Where nobody else has what we have, we stay its leader.
             return self._lost.get((topic.id, index))
         if not partition.is_known_to_leader:
             return None
         self._lost.pop((topic.id, index), None)
+        self._damaged.discard((topic.id, index))
         return _id(broker.directories.of(partition.log))
 
     def _request(self, placed: Placed) -> wire.Request:

@@ -38,6 +38,7 @@ from ottla.broker.quorum_settings import (
 )
 from ottla.broker.replica_directories import ReplicaDirectories
 from ottla.broker.replicas import Replicas
+from ottla.broker.scrubber import Scrubber
 from ottla.broker.settings import Settings
 from ottla.env.environment import Environment
 from ottla.env.network import Address, Channel, Listening, Peer, SocketOptions
@@ -79,6 +80,7 @@ class Broker:
         self.dispatchers: dict[str, Dispatcher] = {}  # By listener.
         self.failed: asyncio.Future[None]  # Done, with the reason, if the broker cannot go on.
         self.cleaner = Cleaner(self)
+        self.scrubber = Scrubber(self)
         self.cluster_gauges = ClusterGauges(self)
         self._housekeeping = Housekeeping(self)
         self._listening: dict[str, Listening] = {}  # By listener.
@@ -140,6 +142,7 @@ class Broker:
             await self.lifecycle.register()
         self._housekeeping.start()
         self.cleaner.start()
+        self.scrubber.start()
         self.partitions.delete_moved()
         self.partitions.host_elsewhere()
         self.replicas.start()

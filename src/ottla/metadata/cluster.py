@@ -43,6 +43,10 @@ class Partition(NamedTuple):
     directories: tuple[Uuid, ...] = ()  # Where each of `replicas` keeps it, in the same order.
     leader_recovery_state: int = RECOVERED
 
+    def has_others_in_sync(self, node: NodeId) -> bool:
+        """Whether somebody else has all that `node` may have of it."""
+        return any(other != node for other in self.isr)
+
     def directory_of(self, node: NodeId) -> Uuid:
         """The log directory that holds this node's replica, or one of the reserved ids."""
         for replica, directory in zip(self.replicas, self.directories, strict=False):

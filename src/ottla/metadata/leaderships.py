@@ -41,21 +41,18 @@ def leave_directories(
     def is_lost(partition: Partition) -> bool:
         return partition.directory_of(node) in directories
 
-    def is_spare(partition: Partition) -> bool:
-        return any(other != node for other in partition.isr)
-
     others = _others(around, node)
     return [
         *_changes(
             around,
-            lambda p: is_lost(p) and is_spare(p) and node in (*p.isr, *p.elr),
+            lambda p: is_lost(p) and p.has_others_in_sync(node) and node in (*p.isr, *p.elr),
             without=node,
             may_lead=others,
             is_lost=True,
         ),
         *_changes(
             around,
-            lambda p: is_lost(p) and not is_spare(p) and node in p.isr,
+            lambda p: is_lost(p) and not p.has_others_in_sync(node) and node in p.isr,
             without=node,
             may_lead=others,
         ),
@@ -95,13 +92,21 @@ def forget(around: Surroundings, node: NodeId) -> list[PartitionChangeRecord]:
 def leave_partitions(
     around: Surroundings, node: NodeId, concerned: Iterable[tuple[Uuid, int, Partition]]
 ) -> list[PartitionChangeRecord]:
-    """`node` leaves the ISR of these, as they will be by then: their disk is offline."""
+    """`node` leaves the ISR of these, as they will be by then: their disk is offline.
+
+    While others are in sync it leaves the ELR too, as with `leave_directories`.
+    """
     changes = []
     for topic_id, index, partition in concerned:
-        if node not in partition.isr:
+        is_spare = partition.has_others_in_sync(node)
+        if node not in partition.isr and not (is_spare and node in partition.elr):
             continue
         topic = around.image.topics_by_id[topic_id]
-        circumstances = Elections(around, topic).of(partition, may_lead=_others(around, node))
+        circumstances = Elections(around, topic).of(
+            partition,
+            may_lead=_others(around, node),
+            shut_down_uncleanly=node if is_spare else NO_LEADER,
+        )
         isr = tuple(other for other in partition.isr if other != node)
         target = Target.of(partition)._replace(isr=isr)
         change = change_of(topic_id, index, partition, target, circumstances)

@@ -205,6 +205,11 @@ class LogDirectory:
         if self.checkpoints.is_stale(topic_partition):
             self.checkpoint(self.checkpoints.high_watermarks)
 
+    def set_damaged(self, topic_partition: TopicPartition, damage: Damaged) -> None:
+        """Damage was found while it was in use: its files are left as they are."""
+        self.logs.pop(topic_partition).abandon()
+        self.damaged[topic_partition] = damage
+
     def note_broker_epoch(self, broker_epoch: int) -> None:
         """Of this process. Killed on a machine that stays up, it has lost nothing that it wrote."""
         text = f"{self._boot_id}\n{broker_epoch}"

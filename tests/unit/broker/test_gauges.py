@@ -16,7 +16,9 @@ def test_every_gauge_reads_the_state_of_the_moment() -> None:
     broker: Any = SimpleNamespace(
         metrics=Metrics(),
         connections=SimpleNamespace(open={"a": None}),
-        partitions=SimpleNamespace(all=lambda: [led, led, followed], unclean_elections=2),
+        partitions=SimpleNamespace(
+            all=lambda: [led, led, followed], unclean_elections=2, damages=3
+        ),
         settings=SimpleNamespace(ottla_drained=True),
         replicas=SimpleNamespace(proposals=SimpleNamespace(shrunk=4, expanded=5)),
         image=SimpleNamespace(topics_by_name={"t": None}),
@@ -35,6 +37,7 @@ def test_every_gauge_reads_the_state_of_the_moment() -> None:
     assert "ottla_followed_partitions 1" in shown
     assert "ottla_isr_shrinks_total 4" in shown
     assert "ottla_unclean_elections_total 2" in shown
+    assert "ottla_damaged_logs_total 3" in shown
     assert "ottla_drained 1" in shown
     assert "ottla_cleaner_read_bytes_total 30" in shown
     assert 'ottla_log_bytes{directory="d"} 7' in shown
