@@ -2,6 +2,7 @@
 
 import pytest
 
+from ottla.model.errors import Refusal
 from tests.unit.broker.replicating import Cluster, Node, replicating
 from tests.unit.broker.requests import fetch_request, only, write
 from tests.unit.broker.serving import World, serving
@@ -119,3 +120,34 @@ def test_it_looks_by_itself_some_time_after_the_start() -> None:
         assert world.broker.partitions.damages == 0
         world.pass_ms(3000)
         assert world.broker.partitions.damages == 1
+
+
+def test_damage_that_a_recovery_finds_is_fetched_anew(caplog: pytest.LogCaptureFixture) -> None:
+    with replicating(3) as cluster:
+        filled(cluster)
+        node = cluster.leader()
+        node.kill()
+        cluster.notice_death(node)
+        node.disk.kill()
+        path = damage(node)
+        node.start()
+        assert f"t-0 is offline: {path} is damaged at byte" in caplog.text
+        assert node.broker.partitions.damages == 1
+        cluster.until(lambda: is_well(cluster))
+        assert cluster.leader() is not node
+
+
+def test_damage_that_a_recovery_of_the_only_copy_finds_is_left_as_it_is() -> None:
+    with serving() as world:
+        world.topic("t", internal_segment_bytes=SEGMENT_BYTES)
+        for value in VALUES:
+            write(world, value)
+        world.run(world.broker.abort())
+        path = damage(world)
+        content = world.disk.read(path)
+        world.start()
+        world.pass_ms(60_000)
+        assert world.disk.read(path) == content
+        assert world.broker.partitions.damages == 1
+        with pytest.raises(Refusal, match="KAFKA_STORAGE_ERROR"):
+            world.partition("t")
