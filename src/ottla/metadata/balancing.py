@@ -1,5 +1,8 @@
 """The controller moves replicas by itself: off brokers that are drained or lost, onto new ones.
 
+So it does with a replica whose disk failed, if its broker has found no other place for it for
+long: its other disks may be full.
+
 A few partitions at a time, each a reassignment like any other: it is listed, can be cancelled, and
 ends when the new replica is in sync. Who is to be emptied comes first; then, while some broker
 has clearly more replicas than another, the difference is evened out. Racks are kept apart where
@@ -14,7 +17,7 @@ from ottla.metadata.cluster import Partition, Topic
 from ottla.metadata.decisions import Surroundings, is_drained
 from ottla.metadata.image import ClusterImage
 from ottla.metadata.reassignments import is_moving, move
-from ottla.model.types import Millis, Monotonic, NodeId
+from ottla.model.types import Millis, Monotonic, NodeId, Uuid
 from ottla.protocol.metadata_records import PartitionChangeRecord
 
 # How many replicas one broker may have more than another before it is worth a move: placement by
@@ -23,11 +26,18 @@ DIFFERENCE_MAX: Final = 3
 DIFFERENCE_SHARE_MAX: Final = 0.1
 
 
+Replica = tuple[Uuid, int, NodeId]
+
+
 class Absences:
-    """Since when each broker has been away; soft state, so a new controller counts anew."""
+    """Since when each broker has been away, and each replica without a disk.
+
+    Soft state, so a new controller counts anew.
+    """
 
     def __init__(self) -> None:
         self._since: dict[NodeId, Monotonic] = {}
+        self._homeless_since: dict[Replica, Monotonic] = {}
 
     def look(self, image: ClusterImage, now: Monotonic) -> None:
         for broker in image.brokers.values():
@@ -35,13 +45,21 @@ class Absences:
                 self._since.setdefault(broker.id, now)
             else:
                 self._since.pop(broker.id, None)
+        known = self._homeless_since
+        self._homeless_since = {each: known.get(each, now) for each in _without_disk(image)}
 
     def longer_than(self, absent_ms: Millis, now: Monotonic) -> set[NodeId]:
         return {node for node, since in self._since.items() if now - since >= absent_ms}
 
+    def homeless_longer_than(self, absent_ms: Millis, now: Monotonic) -> set[Replica]:
+        return {one for one, since in self._homeless_since.items() if now - since >= absent_ms}
+
 
 def next_moves(
-    around: Surroundings, lost: Collection[NodeId], moves_max: int
+    around: Surroundings,
+    lost: Collection[NodeId],
+    moves_max: int,
+    homeless: Collection[Replica] = (),
 ) -> list[PartitionChangeRecord]:
     """The moves to begin now, so that no more than `moves_max` partitions are on the move."""
     image = around.image
@@ -51,10 +69,12 @@ def next_moves(
         for broker in image.brokers.values()
         if broker.is_active and broker.id not in lost and not is_drained(image, broker.id)
     )
+    without_place = {node for _, _, node in homeless}
+    usable = [node for node in usable if node not in without_place]
     if left <= 0 or not usable:
         return []
     balance = _Balance(around, usable)
-    balance.empty(lost, left)
+    balance.empty(lost, homeless, left)
     if not balance.moves and not any(is_moving(partition) for _, _, partition in _all(image)):
         balance.even_out(left)
     return balance.moves
@@ -70,7 +90,9 @@ class _Balance:
         for _, _, partition in _all(self._image):
             self._load.update(n for n in partition.replicas if n not in partition.removing)
 
-    def empty(self, lost: Collection[NodeId], moves_max: int) -> None:
+    def empty(
+        self, lost: Collection[NodeId], homeless: Collection[Replica], moves_max: int
+    ) -> None:
         """Replicas on brokers that are not to be used go elsewhere, where there is a place.
 
         One that is merely away, as in a restart, keeps its own.
@@ -78,7 +100,11 @@ class _Balance:
         for topic, index, partition in _all(self._image):
             if len(self.moves) >= moves_max:
                 return
-            leaving = [node for node in partition.replicas if self._is_unwanted(node, lost)]
+            leaving = [
+                node
+                for node in partition.replicas
+                if self._is_unwanted(node, lost) or (topic.id, index, node) in homeless
+            ]
             if leaving and not is_moving(partition):
                 replicas = partition.replicas
                 for node in leaving:
@@ -151,6 +177,17 @@ class _Balance:
 def _replaced(replicas: tuple[NodeId, ...], leaving: NodeId, coming: NodeId) -> tuple[NodeId, ...]:
     """In the same place: whoever comes is preferred to lead as much as whoever goes was."""
     return tuple(coming if node == leaving else node for node in replicas)
+
+
+def _without_disk(image: ClusterImage) -> Iterator[Replica]:
+    """Those of brokers that live, but lost what they had of it, where others are in sync."""
+    for topic, index, partition in _all(image):
+        for node in partition.replicas:
+            broker = image.brokers.get(node)
+            if broker is None or broker.is_fenced or broker.has_disk_of(partition):
+                continue
+            if partition.has_others_in_sync(node):
+                yield topic.id, index, node
 
 
 def _all(image: ClusterImage) -> Iterator[tuple[Topic, int, Partition]]:

@@ -140,7 +140,9 @@ class Controller:
         self._rebalance_at = _after(now, settings.rebalance_interval_ms)
         self._absences.look(self.image, now)
         lost = self._absences.longer_than(settings.rebalance_lost_after_ms, now)
-        return list(balancing.next_moves(self._around, lost, settings.rebalance_moves_max))
+        homeless = self._absences.homeless_longer_than(settings.rebalance_lost_after_ms, now)
+        moves_max = settings.rebalance_moves_max
+        return list(balancing.next_moves(self._around, lost, moves_max, homeless))
 
     def next_deadline(self) -> Monotonic | None:
         """Where there is only one broker, nothing can be fenced, balanced or elected."""

@@ -4,7 +4,11 @@ from ottla.metadata.balancing import Absences, next_moves
 from ottla.metadata.cluster import BROKER_RESOURCE, Partition
 from ottla.metadata.decisions import ControllerSettings, is_drained
 from ottla.model.types import Monotonic, NodeId
-from ottla.protocol.messages import alter_partition, incremental_alter_configs
+from ottla.protocol.messages import (
+    alter_partition,
+    assign_replicas_to_dirs,
+    incremental_alter_configs,
+)
 from tests.unit.metadata.making import Deciding
 
 NOW = 1_000
@@ -31,6 +35,15 @@ class Balancing:
         answer = self.deciding.ask(incremental_alter_configs.Request([resource]))
         assert answer.responses[0].error_code == 0, answer
 
+    def place(self, node: int, directory: bytes, indexes: list[int]) -> None:
+        topic = assign_replicas_to_dirs.RequestTopicData(
+            self.deciding.image.topics_by_name["t"].id,
+            [assign_replicas_to_dirs.RequestPartitionData(index) for index in indexes],
+        )
+        placed = [assign_replicas_to_dirs.RequestDirectoryData(directory, [topic])]
+        epoch = self.deciding.epochs[node]
+        self.deciding.ask(assign_replicas_to_dirs.Request(node, epoch, placed))
+
     def moves(self, moves_max: int = 100, lost: tuple[int, ...] = ()) -> int:
         changes = next_moves(self.deciding.around, set(map(NodeId, lost)), moves_max)
         self.deciding.write(*changes)
@@ -42,8 +55,12 @@ class Balancing:
             for index, part in topic.partitions.items():
                 if part.adding or part.removing:
                     epochs = self.deciding.epochs
-                    isr = [alter_partition.BrokerState(n, epochs[n]) for n in part.replicas
-                           if self.deciding.image.brokers[n].is_active]  # fmt: skip
+                    isr = [
+                        alter_partition.BrokerState(n, epochs[n])
+                        for n in part.replicas
+                        if (broker := self.deciding.image.brokers[n]).is_active
+                        and broker.has_disk_of(part)
+                    ]
                     asked = alter_partition.RequestPartitionData(
                         index, part.leader_epoch, [], isr, 0, part.partition_epoch
                     )
@@ -68,6 +85,11 @@ class Balancing:
     @property
     def load(self) -> Counter[int]:
         return Counter(node for p in self.partitions for node in p.replicas)
+
+    def on(self, node: int) -> list[int]:
+        """The partitions of `t` that have a replica there."""
+        partitions = self.deciding.image.topics_by_name["t"].partitions
+        return sorted(index for index, part in partitions.items() if node in part.replicas)
 
     def racks_of(self, partition: Partition) -> set[str | None]:
         return {self.deciding.image.brokers[node].rack for node in partition.replicas}
@@ -173,3 +195,31 @@ def test_it_does_not_if_the_operator_says_so() -> None:
     for node in (1, 2, 3):
         balancing.deciding.heartbeat(node, NOW + 9_000)
     assert balancing.deciding.tick(NOW + 10_000) == []
+
+
+GOOD, BAD = b"g" * 16, b"b" * 16
+
+
+def test_a_replica_whose_broker_has_no_place_for_it_goes_to_another() -> None:
+    balancing = Balancing("abc")
+    balancing.deciding.register(4, rack="d", log_dirs=[GOOD, BAD])
+    balancing.deciding.heartbeat(4)
+    balancing.deciding.create("t", 8, 3)
+    balancing.deciding.create("alone", 8, 1)
+    lying = balancing.on(4)
+    good, bad = lying[1::2], lying[::2]
+    balancing.place(4, GOOD, good)
+    balancing.place(4, BAD, bad)
+    absences = Absences()
+    balancing.deciding.heartbeat(4, offline_log_dirs=[BAD])
+    image = balancing.deciding.image
+    absences.look(image, Monotonic(100))
+    assert absences.homeless_longer_than(50, Monotonic(149)) == set()
+    homeless = absences.homeless_longer_than(50, Monotonic(150))
+    assert homeless == {(image.topics_by_name["t"].id, index, 4) for index in bad}
+    changes = next_moves(balancing.deciding.around, (), 100, homeless)
+    balancing.deciding.write(*changes)
+    balancing.replicated()
+    assert balancing.on(4) == good
+    absences.look(image, Monotonic(200))
+    assert absences.homeless_longer_than(0, Monotonic(200)) == set()

@@ -18,7 +18,7 @@ ottla.rebalance.enable boolean true any medium served read-only
 ottla.rebalance.interval.ms long 10000 >=100 low served read-only
     How often the controller looks whether replicas are to be moved.
 ottla.rebalance.lost.after.ms long 900000 >=1000 medium served read-only
-    How long a broker may be away before its replicas are made anew on others.
+    How long a broker, or a disk of a replica, may be away before others take its replicas over.
 ottla.rebalance.moves.max int 10 >=1 medium served read-only
     How many partitions the controller moves at the same time.
 ottla.record.decompressed.bytes.max long 67108864 >=1 medium served read-only
