@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 INTERVAL_SECONDS: Final = 24 * 3600.0
-STEP_BYTES: Final = 4 << 20
-REST_SECONDS: Final = 0.1  # After each step: no more than 40 MB a second.
+STEP_BYTES: Final = 1 << 20
+REST_SECONDS: Final = 0.1  # After each step: no more than 10 MB a second.
 
 
 class Scrubber:

@@ -8,6 +8,7 @@ from ottla.model.errors import Damaged
 from ottla.records.batch import ASSIGNED, LOG_OVERHEAD_BYTES
 from ottla.records.record import Record, build_batch
 from ottla.simulation.disk import SimulatedDisk
+from ottla.storage import scrubbing
 from ottla.storage.scrubbing import check_batches
 
 PATH = "/00000000000000000007.log"
@@ -34,6 +35,11 @@ def test_what_is_whole_is_read_in_steps() -> None:
     assert check_batches(file, 0, 10 * SIZE, OFFSETS, 3 * SIZE) == 3 * SIZE
     assert check_batches(file, 3 * SIZE, 10 * SIZE, OFFSETS, 3 * SIZE - 1) == 6 * SIZE
     assert check_batches(file, 6 * SIZE, 10 * SIZE, OFFSETS, 1 << 20) == 10 * SIZE
+
+
+def test_a_step_of_small_batches_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scrubbing, "BATCHES_MAX", 4)
+    assert check_batches(disk_with(10).open(PATH), 0, 10 * SIZE, OFFSETS, 1 << 20) == 4 * SIZE
 
 
 @pytest.mark.parametrize("bit", [0, 7])
