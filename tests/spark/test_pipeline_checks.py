@@ -81,16 +81,16 @@ def told(spark: "SparkSession", file: Path) -> str:
 @pytest.mark.parametrize(
     ("change", "line", "sentence"),
     [
-        (("    topic: {topic}\n", "    topic: missing\n"), 4, "there is no topic 'missing'"),
+        (("    topic: {topic}\n", "    topic: missing\n"), 5, "there is no topic 'missing'"),
         (("SELECT id, customer", "SELECT id, custmer"), 12, "`custmer`"),
         (("2 * amount AS", "2 * amont AS"), 13, "`amont`"),
         (("FROM orders", "FROM oders"), 14, "`oders`"),
         (("2 * amount AS", "2 * * amount AS"), 13, "syntax error"),
-        (("topic: {topic}-bills", "topic: missing"), 16, "there is no topic 'missing'"),
+        (("topic: {topic}-bills", "topic: missing"), 18, "there is no topic 'missing'"),
         (("key: id", "key: land"), 19, "key is 'land', but the frame's columns are id, customer"),
-        (("maxOffsetsPerTrigger", "maxOffsetsPerTriger"), 4, "there is no such option"),
-        (("valid: amount", "valid: amont"), 4, "`amont`"),
-        (("schema: id long", "schema: id lung"), 4, "lung"),
+        (("maxOffsetsPerTrigger", "maxOffsetsPerTriger"), 9, "there is no such option"),
+        (("valid: amount", "valid: amont"), 7, "`amont`"),
+        (("schema: id long", "schema: id lung"), 6, "lung"),
     ],
 )
 def test_a_mistake_is_told_with_its_line(

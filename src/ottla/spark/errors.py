@@ -17,6 +17,7 @@ class SparkError(Exception):
 class BadOption(SparkError, ValueError):
     def __init__(self, name: str, value: object, why: str) -> None:
         super().__init__(f"option {name!r} is {value!r}: {why}")
+        self.option = name
 
 
 class NoTopic(BadOption):

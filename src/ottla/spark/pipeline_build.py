@@ -7,7 +7,7 @@ mistake anywhere is told before any row is read.
 import os
 import re
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -16,7 +16,7 @@ from ottla.client.blocking import Client
 from ottla.client.errors import ClientError
 from ottla.spark.dead_letters import split
 from ottla.spark.delta import checked_sink, to_delta
-from ottla.spark.errors import SparkError
+from ottla.spark.errors import BadOption, SparkError
 from ottla.spark.options import BOOTSTRAP, Access
 from ottla.spark.pipeline_model import Declaration, PipelineError, Sink, Source, Step
 from ottla.spark.sink_cluster import SinkCluster
@@ -74,7 +74,7 @@ class Builder:
     def _check_source_topics(self) -> None:
         with Client(self._declared.bootstrap) as client:
             for source in self._declared.sources:
-                with self._told(source.line):
+                with self._told(source.at("topic")):
                     for topic in (source.topic or "").split(","):
                         if topic.strip():
                             client.run(client.cluster.topic(topic.strip()))
@@ -102,7 +102,8 @@ class Builder:
         )
         if source.group is not None:
             options["group"] = source.group
-        source_options(options, is_stream=True)
+        with self._told(source.line, lines=source.lines):
+            source_options(options, is_stream=True)
         frame = self._spark.readStream.format("ottla").options(**options).load()
         if source.schema is not None:
             frame = self._good(source, frame)
@@ -113,16 +114,22 @@ class Builder:
 
     def _good(self, source: Source, frame: "DataFrame") -> "DataFrame":
         """What can be parsed; the rest is written by a query of its own."""
+        from pyspark.sql.types import StructType
+
         assert source.schema is not None, "there is something to parse"
         assert source.dead_letter is not None, "the declaration was checked"
-        self._check_target(source.dead_letter)
-        good, dead = split(
-            frame,
-            source.schema,
-            dead_letter=source.dead_letter,
-            valid=source.valid,
-            name=self._declared.name,
-        )
+        with self._told(source.at("dead_letter")):
+            self._check_target(source.dead_letter)
+        with self._told(source.at("schema")):
+            schema = StructType.fromDDL(source.schema)
+        with self._told(source.at("valid" if source.valid else "schema")):
+            good, dead = split(
+                frame,
+                schema,
+                dead_letter=source.dead_letter,
+                valid=source.valid,
+                name=self._declared.name,
+            )
         self._plan_log(f"{source.name}_dead_letters", source.line, dead, topic=None, options={})
         return good
 
@@ -148,7 +155,8 @@ class Builder:
         else:
             frame = as_records(frame, sink)
             if sink.topic is not None:
-                self._check_target(sink.topic)
+                with self._told(sink.at("topic")):
+                    self._check_target(sink.topic)
             self._plan_log(sink.name, sink.line, frame, topic=sink.topic, options=sink.options)
 
     def _plan_log(
@@ -228,14 +236,22 @@ class Builder:
         return f"{base if '://' in base else os.path.abspath(base)}/{name}"
 
     @contextmanager
-    def _told(self, line: int, step: Step | None = None) -> Iterator[None]:
-        """Whatever goes wrong inside is told with the line that asked for it."""
+    def _told(
+        self, line: int, step: Step | None = None, lines: Mapping[str, int] | None = None
+    ) -> Iterator[None]:
+        """Whatever goes wrong inside is told with the line that asked for it.
+
+        `lines` are those of options.
+        """
         from pyspark.errors import PySparkException
 
         try:
             yield
         except PipelineError:
             raise
+        except BadOption as failure:
+            at = (lines or {}).get(failure.option, line)
+            raise self._declared.wrong(at, str(failure)) from failure
         except (ClientError, SparkError) as failure:
             raise self._declared.wrong(line, str(failure)) from failure
         except PySparkException as failure:

@@ -25,11 +25,21 @@ class PipelineError(SparkError):
 
 
 @dataclass(slots=True)
-class Source:
-    """A topic as a stream, or files as a table to join with."""
+class Declared:
+    """What has a name, and a line where it is declared; parts of it may have lines of their own."""
 
     name: str
     line: int
+    lines: dict[str, int] = field(default_factory=dict, compare=False, repr=False, kw_only=True)
+
+    def at(self, part: str) -> int:
+        return self.lines.get(part, self.line)
+
+
+@dataclass(slots=True)
+class Source(Declared):
+    """A topic as a stream, or files as a table to join with."""
+
     topic: str | None = None  # Or several, with commas between.
     pattern: str | None = None
     path: str | None = None
@@ -55,11 +65,9 @@ class Step:
 
 
 @dataclass(slots=True)
-class Sink:
+class Sink(Declared):
     """Where a frame goes: a topic, a Delta table, or Parquet files."""
 
-    name: str
-    line: int
     source: str = ""
     topic: str | None = None
     topic_column: str | None = None
@@ -107,7 +115,7 @@ def check(declared: Declaration) -> None:
     names: dict[str, int] = {}
     for sink in declared.sinks:
         _check_name(declared, sink.name, sink.line, names)
-        _check_known(declared, sink.source, sink.line, f"sink {sink.name!r} writes", known)
+        _check_known(declared, sink.source, sink.at("source"), f"sink {sink.name!r} writes", known)
         _check_sink(declared, sink)
 
 
@@ -146,7 +154,7 @@ def _check_source(declared: Declaration, source: Source) -> None:
         raise declared.wrong(source.line, sentence)
     if source.watermark is not None and len(source.watermark.split(None, 1)) != 2:
         sentence = f"the watermark {source.watermark!r} is no column and a delay: timestamp 1 hour"
-        raise declared.wrong(source.line, sentence)
+        raise declared.wrong(source.at("watermark"), sentence)
 
 
 def _check_sink(declared: Declaration, sink: Sink) -> None:

@@ -11,6 +11,7 @@ from ottla.spark.pipeline_model import Declaration, PipelineError, Sink, Source,
 SCALARS: Final = ("name", "bootstrap", "checkpoints", "master", "trigger")
 SECTIONS: Final = ("spark", "sources", "steps", "sinks")
 RENAMED: Final = {"from": "source"}  # What the file says, where Python has another use for it.
+OF_ALL: Final = ("name", "line", "lines")
 Node = Any
 
 
@@ -61,13 +62,15 @@ class _Reader:
     def _filled(self, made: Any, node: Node) -> Any:  # noqa: ANN401
         """A source or a sink with what the file says about it."""
         kind = type(made).__name__.lower()
-        names = [item.name for item in fields(made) if item.name not in ("name", "line")]
+        names = [item.name for item in fields(made) if item.name not in OF_ALL]
         spelled = {written: name for written, name in RENAMED.items() if name in names}
         allowed = [*spelled, *(name for name in names if name not in spelled.values())]
         for key, value in self._entries(node, allowed, f"{kind} {made.name!r}"):
             attribute = spelled.get(key, key)
+            made.lines[attribute] = value.start_mark.line + 1
             if attribute == "options":
                 setattr(made, attribute, self._texts(value, key))
+                made.lines |= {name: line for name, line, _ in self._named(value, key)}
             elif attribute == "key":
                 setattr(made, attribute, self._list(value, key))
             else:

@@ -34,6 +34,15 @@ sinks:
 """
 
 
+def test_parts_of_a_source_and_a_sink_have_lines_of_their_own() -> None:
+    declared = read_yaml("p.yaml", WHOLE)
+    (orders,), (lake, copy) = declared.sources, declared.sinks
+    assert [orders.at(part) for part in ("topic", "schema", "dead_letter")] == [9, 10, 11]
+    assert orders.at("maxBytesPerTrigger") == 12, "an option"
+    assert orders.at("group") == orders.line, "which is not there"
+    assert (lake.at("source"), lake.at("delta"), copy.at("topic")) == (21, 22, 26)
+
+
 def test_a_file_says_what_it_means() -> None:
     declared = read_yaml("p.yaml", WHOLE)
     assert (declared.name, declared.checkpoints, declared.trigger) == (
