@@ -37,6 +37,10 @@ class Asked(NamedTuple):
     log_start_offset: Offset
 
 
+# The session has the partition, but the leader does not look at it before it is asked anew.
+_REFUSED: Final = Asked(-1, -1, -1, -1)
+
+
 class FetchPlan:
     def __init__(self, node: NodeId, limits: Limits) -> None:
         self._node = node
@@ -125,6 +129,8 @@ class FetchPlan:
                 self._changed[key] = None
                 if follower is None or asked is None or key in later:
                     continue  # It was given up, or asked anew, while the answer was on its way.
+                if part.error_code:
+                    self._in_session[key] = _REFUSED
                 if asked.leader_epoch == follower.leader_epoch:
                     yield key, follower, asked, part
 
@@ -158,7 +164,8 @@ class FetchPlan:
                     self._delayed[key] = None
                 continue
             asked = _asked(follower)
-            if self._in_session.get(key) != asked:
+            has_failed = follower.retry_at is not None  # What came was of no use.
+            if has_failed or self._in_session.get(key) != asked:
                 self._in_session[key] = asked
                 topics.setdefault(topic_id, []).append(self._partition(index, asked))
         self._changed = {}

@@ -118,6 +118,32 @@ def test_a_partition_that_failed_is_left_out_for_a_while() -> None:
     assert planning.plan.next_retry_at() is None
 
 
+def test_what_was_refused_is_asked_anew_though_its_time_to_wait_is_over_already() -> None:
+    """A busy broker looks at it so late: the leader does not, unless it is asked."""
+    planning = Planning(2)
+    planning.request()
+    refused = wire.PartitionData(0, error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    planning.answer(77, 0, refused)
+    planning.followers[TOPIC, 0].failed(Monotonic(10))
+    assert asked(planning.request(1000)) == [(0, 0)]
+
+
+def test_what_was_out_of_range_is_asked_anew_though_it_is_the_same() -> None:
+    planning = Planning(1)
+    planning.request()
+    planning.answer(77, 0, wire.PartitionData(0, error_code=ErrorCode.OFFSET_OUT_OF_RANGE))
+    planning.plan.changed((TOPIC, 0))
+    assert asked(planning.request()) == [(0, 0)]
+
+
+def test_what_could_not_be_written_is_asked_anew() -> None:
+    planning = Planning(1)
+    planning.request()
+    planning.answer(77, 0, wire.PartitionData(0, records=b"x"))
+    planning.followers[TOPIC, 0].failed(Monotonic(10))
+    assert asked(planning.request(1000)) == [(0, 0)]
+
+
 def test_an_answer_of_an_earlier_epoch_is_dropped() -> None:
     planning = Planning(1)
     planning.request()
