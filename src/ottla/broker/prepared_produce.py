@@ -105,19 +105,20 @@ class PreparedProduces:
             return position  # One of them may be longer than is allowed: each is looked at alone.
         if prepared.is_slow and prepared.partition.is_under_min_isr:
             return position
-        now, metrics, run = self._now or self._look_at_clock(), self._metrics, None
+        now, run, total_bytes = self._now or self._look_at_clock(), None, 0
         following: Prepared | None = prepared
         while following is not None:
             placed, answers, position, size = place_run(following, frame, position, limit, now)
             if not placed:
                 break
-            metrics.requests[0] += len(placed)
-            metrics.bytes_in += size
+            total_bytes += size
             run = run or _run_of(prepared, connection)
             run.add(following, answers)
             following.partition.append_run(placed, size, run)
             following = self._following(run, frame, position, limit)
         if run is not None:
+            self._metrics.requests[0] += len(run.answers)
+            self._metrics.bytes_in += total_bytes
             self._expect(run)
         return position
 

@@ -276,19 +276,17 @@ def place_run(
 
     `position` is where the first one's size lies.
     """
-    partition = prepared.partition
-    policy, log, buffer = partition.policy, partition.log, frame.obj
+    partition, buffer = prepared.partition, frame.obj
     if (
-        policy.is_plain
-        and log.epochs.latest == partition.leader_epoch  # The first batch begins it in the log.
+        partition.policy.is_plain
+        # The first batch begins the epoch in the log.
+        and partition.log.epochs.latest == partition.leader_epoch
         and type(buffer) is bytearray
         and limit - position >= _PREFIX_AT
     ):
         shape = prepared.shape or prepared.shape_of(_INT32.unpack_from(buffer, position)[0])
         if shape is not None:
-            bytes_max = min(policy.message_bytes_max, log.config.segment_bytes)
-            timestamp_max = now + policy.timestamp_after_ms_max
-            return _place(prepared, shape, frame, buffer, position, limit, bytes_max, timestamp_max)
+            return _place(prepared, shape, frame, buffer, position, limit, now)
     return [], [], position, 0
 
 
@@ -299,16 +297,14 @@ def _place(
     buffer: bytearray,  # What the frame is a view of: comparing it makes no new objects.
     position: int,
     limit: int,
-    bytes_max: int,
-    timestamp_max: int,
+    now: WallTime,
 ) -> Placed:
     placed: list[PlacedBatch] = []
     answers: list[bytes] = []
     total_bytes = 0
+    partition = prepared.partition
+    policy, log, leader_epoch = partition.policy, partition.log, partition.leader_epoch
     frame_size, head, read, header_bytes, beginning, size = shape
-    codec_max, tags = prepared.codec_max, prepared.tags
-    leader_epoch, log = prepared.partition.leader_epoch, prepared.partition.log
-    answer, answer_size, answer_start = prepared.answer, prepared.answer_size, prepared.answer_start
     answer_end, offset = prepared.plain_end(log.log_start_offset), log.staged_end
     while position + header_bytes <= limit and len(answers) < RUN_REQUESTS_MAX:
         if not buffer.startswith(beginning, position + _PREFIX_AT):
@@ -324,14 +320,15 @@ def _place(
         batch_end = start + size
         if not (
             begins == head
-            and size <= bytes_max
             and position + 4 + frame_size <= limit
             and magic == MAGIC
             and 0 < count == delta + 1
-            and 0 <= attributes <= codec_max
+            and 0 <= attributes <= prepared.codec_max
             and producer_id == NO_PRODUCER_ID
-            and max_timestamp <= timestamp_max
-            and buffer.startswith(tags, batch_end)
+            and max_timestamp - now <= policy.timestamp_after_ms_max
+            and size <= policy.message_bytes_max
+            and size <= log.config.segment_bytes
+            and buffer.startswith(prepared.tags, batch_end)
             and crc == crc32c(frame[start + CRC_START : batch_end])
         ):
             break
@@ -339,7 +336,11 @@ def _place(
         ASSIGNED.pack_into(data, 0, offset, size - LOG_OVERHEAD_BYTES, leader_epoch)
         last_offset = offset + delta
         placed.append((data, size, offset, last_offset, max_timestamp, leader_epoch, -1))
-        answers.append(answer(answer_size, correlation_id, answer_start, offset, answer_end))
+        answers.append(
+            prepared.answer(
+                prepared.answer_size, correlation_id, prepared.answer_start, offset, answer_end
+            )
+        )
         total_bytes += size
         offset, position = last_offset + 1, position + 4 + frame_size
     return placed, answers, position, total_bytes
