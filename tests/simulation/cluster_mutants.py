@@ -6,6 +6,8 @@ from dataclasses import replace
 import pytest
 
 from ottla.broker.metadata_log import MetadataLog
+from ottla.broker.partitions import Partitions
+from ottla.broker.replica_fetcher import ReplicaFetcher
 from ottla.broker.replicated_partition import FollowedLog, ReplicatedPartition
 from ottla.model.types import Offset, WallTime
 from ottla.quorum import standing
@@ -47,6 +49,16 @@ def commits_alone(patch: pytest.MonkeyPatch) -> None:
 def forgets_to_truncate(patch: pytest.MonkeyPatch) -> None:
     """A follower does not say in which epoch its last record was written."""
     patch.setattr(FollowedLog, "last_epoch", property(lambda self: -1))
+
+
+def forgets_where_logs_begin(patch: pytest.MonkeyPatch) -> None:
+    """A follower does not write down that records were deleted."""
+    patch.setattr(Partitions, "write_starts", lambda self: None)
+
+
+def keeps_deleted_records(patch: pytest.MonkeyPatch) -> None:
+    """A follower does not hear that its leader deleted records."""
+    patch.setattr(ReplicaFetcher, "_advance_start", lambda *_: None)
 
 
 def truncates_too_much(patch: pytest.MonkeyPatch) -> None:

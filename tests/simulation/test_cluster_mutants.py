@@ -16,6 +16,7 @@ KILLS = ClusterRates(kill=1.5)
 CUTS = ClusterRates(partition=0.7, one_way=0.3, kill=0.3)
 POWER = ClusterRates(power_loss=1.5)
 BLACKOUT = ClusterRates(blackout=0.5)
+DELETION = ClusterRates(record_deletion=3.0, blackout=0.5)
 
 
 @pytest.fixture(autouse=True)
@@ -32,6 +33,7 @@ def quiet() -> Iterator[None]:
         (mutants.acks_before_it_replicates, CUTS, 10),
         (mutants.commits_alone, CUTS, 10),
         (mutants.forgets_to_truncate, CUTS, 10),
+        (mutants.keeps_deleted_records, DELETION, 3),
         (mutants.truncates_too_much, KILLS, 10),
         (mutants.lets_anyone_join_the_isr, KILLS, 10),
         (mutants.forgets_producers_at_failover, KILLS, 10),
@@ -60,8 +62,27 @@ def test_a_bug_is_found_within_a_few_seeds(
 
 
 def test_without_a_bug_the_same_runs_pass() -> None:
-    for seed, rates in enumerate((KILLS, CUTS, POWER, BLACKOUT)):
+    for seed, rates in enumerate((KILLS, CUTS, POWER, BLACKOUT, DELETION)):
         simulate_cluster(seed, busy_plan(seed, rates))
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("is_forgotten", [False, True])
+def test_what_was_deleted_does_not_come_back(
+    is_forgotten: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found by these seeds: a follower that all lost power with led from the old beginning."""
+    found = 0
+    if is_forgotten:
+        mutants.forgets_where_logs_begin(monkeypatch)
+    for seed, rate in ((80030, 0.5), (80035, 2.0)):
+        plan = cluster_plan_for(seed)
+        rates = replace(plan.rates, record_deletion=rate)
+        try:
+            simulate_cluster(seed, replace(plan, rates=rates))
+        except Failure:
+            found += 1
+    assert (found > 0) is is_forgotten
 
 
 def busy_plan(seed: int, rates: ClusterRates) -> ClusterPlan:

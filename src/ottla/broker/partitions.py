@@ -20,6 +20,7 @@ from ottla.metadata.cluster import Partition as PartitionState
 from ottla.metadata.delta import ImageDelta
 from ottla.model.errors import Damaged, ErrorCode, Refusal
 from ottla.model.types import ZERO_UUID, Offset, TopicPartition, Uuid
+from ottla.storage.directory import LogDirectory
 from ottla.storage.log import Log
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ class Partitions:
         self._by_id: dict[tuple[Uuid, int], Partition] = {}
         self._offline: set[TopicPartition] = set()  # Ours, but their logs cannot be had.
         self._homeless: set[TopicPartition] = set()  # New ones, which a full disk had no room for.
+        self._moved: dict[LogDirectory, Log] = {}  # Where logs begin later than is written down.
 
     def __len__(self) -> int:
         return len(self._by_name)
@@ -99,6 +101,20 @@ class Partitions:
 
     def write_failed(self, partition: Partition, error: OSError) -> None:
         self.directories.write_failed(partition.log, error)
+
+    def start_moved(self, log: Log) -> None:
+        """A log that we follow begins later, as its leader's does."""
+        if log.log_start_offset > log.segments[0].base_offset:
+            self._moved[self.directories.of(log)] = log
+
+    def write_starts(self) -> None:
+        """Write down where logs begin: what was deleted must not come back, whoever leads next."""
+        moved, self._moved = self._moved, {}
+        for directory, log in moved.items():
+            try:
+                self.directories.write_down(log, self.high_watermarks())
+            except Refusal:  # There is no room: with the next one.
+                self._moved[directory] = log
 
     def load(self) -> None:
         """Host what the image says at the start."""

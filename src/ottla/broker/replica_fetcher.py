@@ -173,6 +173,7 @@ class ReplicaFetcher:
                 synced.append(partition)
             elif isinstance(action, AskOffsets):
                 asking.append((partition, follower))
+        self._broker.partitions.write_starts()  # Before the next fetch says that we know of them.
         if synced:
             # What we ask for next says what we have: on the disk, if that is what counts.
             await self._broker.partitions.sync.all(synced)
@@ -272,6 +273,7 @@ class ReplicaFetcher:
         log = partition.log
         if log.log_start_offset < offset <= partition.high_watermark:
             log.advance_log_start(offset)
+            self._broker.partitions.start_moved(log)
 
     async def _ask_all(
         self, connection: Connection, asking: list[tuple[ReplicatedPartition, Follower]]

@@ -149,8 +149,12 @@ class Follower:
         self._heard(high_watermark)
 
     def truncated(self) -> None:
-        """The high watermark cannot be above what we have; the leader tells the true one."""
-        self.high_watermark = min(self.high_watermark, self._log.end_offset)
+        """The high watermark is within what we have; the leader tells the true one.
+
+        Where we began anew it is where we begin: only what is committed is deleted.
+        """
+        committed = max(self.high_watermark, self._log.log_start_offset)
+        self.high_watermark = min(committed, self._log.end_offset)
 
     def failed(self, now: Monotonic) -> None:
         """Nothing came, or nothing of use: leave it for a moment, and for a longer one each time.

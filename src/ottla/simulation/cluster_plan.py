@@ -90,6 +90,7 @@ def cluster_plan_for(seed: int, brokers: int = BROKERS) -> ClusterPlan:
     groups = _groups(seed) if chance.random() < 0.35 else ()
     if groups:
         rates = replace(rates, **dict.fromkeys(DELAYS, 0.0))
+    rates = replace(rates, **_administration(seed))
     return ClusterPlan(
         seed=seed,
         seconds=chance.choice((4.0, 7.0, 10.0)),
@@ -140,6 +141,14 @@ def _rates(chance: Random, *, is_synced: bool) -> ClusterRates:
         disk_error = maybe(0.25, 0.1, 0.2)
         rates = replace(rates, disk_full=maybe(0.25, 0.1, 0.3), disk_error=disk_error)
     return rates
+
+
+def _administration(seed: int) -> dict[str, float]:
+    """From its own randomness: what came later does not change what other seeds have found."""
+    chance = Random(f"cluster administration/{seed}")
+    return {
+        "record_deletion": chance.choice((0.5, 2.0)) if chance.random() < 0.25 else 0.0,
+    }
 
 
 def _settings(chance: Random, *, is_synced: bool) -> dict[str, str]:

@@ -18,7 +18,7 @@ from ottla.simulation.cluster_plan import ClusterPlan, cluster_plan_for
 from ottla.simulation.group_history import GroupHistory
 from ottla.simulation.group_invariants import check_owners, coordinators
 from ottla.simulation.group_workload import GroupWorkload
-from ottla.simulation.history import Violation, check_final
+from ottla.simulation.history import Violation, check_final, check_trimmed
 from ottla.simulation.loop import VirtualLoop
 from ottla.simulation.moves import Moves
 from ottla.simulation.network import SimulatedNetwork
@@ -194,6 +194,7 @@ class ClusterWorld:
             lagging = "; ".join(check_alike(self.nodes))
             raise Violation(f"there is no audit in the end; {lagging}") from None
         check_final(self.history, logs)
+        check_trimmed(self.history, logs)
         self.history.judge(logs)
         if topics != set(self.workload.topics):
             raise Violation(f"there are topics {topics}, not {set(self.workload.topics)}")

@@ -133,6 +133,14 @@ def check_final(history: History, logs: dict[TopicPartition, list[tuple[Offset, 
     _check_order(history)
 
 
+def check_trimmed(history: History, logs: dict[TopicPartition, list[tuple[Offset, bytes]]]) -> None:
+    """Records whose deletion was confirmed are not there again."""
+    for place, records in logs.items():
+        done = history.trims[place].done
+        if records and records[0][0] < done:
+            raise Violation(f"{place}: deleted up to {done}, and begins at {records[0][0]}")
+
+
 def _check_dense(topic_partition: TopicPartition, offsets: list[Offset]) -> None:
     for before, after in pairwise(offsets):
         if after != before + 1:

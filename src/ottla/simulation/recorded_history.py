@@ -51,20 +51,32 @@ class RecordedHistory(History):
         for value, sent in self.sent.items():
             ended = self.acknowledged_ns.get(value) if sent.is_acknowledged else None
             offset = None if sent.offset == UNKNOWN_OFFSET else sent.offset
+            if self._is_trimmed(sent.topic_partition, offset):
+                if offset is not None:
+                    continue
+                ended = None  # Nobody knows where it was: it may be gone.
             outcome = Outcome.INFO if ended is None else Outcome.OK
             step = Send(str(sent.topic_partition), _text(value), offset)
             began = self.sent_ns[value]
             done.append((began, ended or self.now_ns(), sent.producer, outcome, Kind.SEND, step))
         for at, reader, place, offset, value in self.polls:
+            if self._is_trimmed(place, offset):
+                continue
             poll = Poll({str(place): [(offset, _text(value))]})
             done.append((at, at, reader, Outcome.OK, Kind.POLL, poll))
         done.sort(key=lambda operation: operation[0])
         now = self.now_ns()
         for place, records in logs.items():
-            poll = Poll({str(place): [(offset, _text(value)) for offset, value in records]})
+            left = [r for r in records if not self._is_trimmed(place, r[0])]
+            poll = Poll({str(place): [(offset, _text(value)) for offset, value in left]})
             done.append((now, now, "auditor", Outcome.OK, Kind.DRAIN, poll))
         for index, (began, end, process, outcome, kind, what) in enumerate(done):
             yield Operation(index, process, outcome, kind, began, end, (what,))
+
+    def _is_trimmed(self, place: TopicPartition, offset: Offset | None) -> bool:
+        """Whether somebody asked for it to be deleted: then it may be there or not."""
+        start_max = self.trims[place].start_max
+        return start_max > 0 if offset is None else offset < start_max
 
 
 def _text(value: bytes) -> str:

@@ -19,7 +19,7 @@ from ottla.broker.server import Broker
 from ottla.metadata.cluster import Partition as State
 from ottla.model.types import NodeId, Offset, TopicPartition, Uuid
 from ottla.records.batch import Batch
-from ottla.simulation.chains import Chain, Link
+from ottla.simulation.chains import NOTHING, Chain, Link
 from ottla.simulation.history import Violation
 from ottla.simulation.nodes import Nodes
 from ottla.storage.log import Log
@@ -99,15 +99,20 @@ class ReplicaInvariants:
     def _follow(self, known: Known, number: NodeId, partition: Partition) -> None:
         log = partition.log
         replica = known.replicas.get(number)
-        if replica is None or replica.log is not log:
-            replica = known.replicas[number] = Replica(log, Chain(log.log_start_offset))
+        if replica is None or replica.log is not log or replica.chain.end <= log.log_start_offset:
+            mark = _mark_before(known, log)
+            if mark is None:
+                known.replicas.pop(number, None)  # Nobody knows what was there: it is deleted.
+                return
+            chain = Chain(log.log_start_offset, mark)
+            replica = known.replicas[number] = Replica(log, chain)
         tip = (log.end_offset, log.epochs.latest)
         if tip == replica.tip:
             return
         replica.tip = tip
 
         def batches(start: Offset, end: Offset) -> Iterator[Batch]:
-            return _batches(log, start, end)
+            return batches_of(log, start, end)
 
         for link in replica.chain.follow(log.end_offset, batches):
             place = (link.last_offset, link.leader_epoch)
@@ -183,7 +188,15 @@ def _has(chain: Chain, offset: Offset | None, batch: tuple[int, int, int]) -> bo
     return any(link.last_offset == offset and link.batch == batch for link in chain.links)
 
 
-def _batches(log: Log, offset: Offset, end: Offset) -> Iterator[Batch]:
+def _mark_before(known: Known, log: Log) -> int | None:
+    """The mark of all that lay before what the log holds now; None if nobody has seen it."""
+    start = log.log_start_offset
+    first = next(batches_of(log, start, log.end_offset), None)
+    base = start if first is None else first.base_offset
+    return NOTHING if base == 0 else known.committed.get(base - 1)
+
+
+def batches_of(log: Log, offset: Offset, end: Offset) -> Iterator[Batch]:
     while offset < end:
         found = log.read(offset, READ_BYTES, end_offset=end)
         assert found is not None, "only what is there is read"

@@ -105,6 +105,14 @@ def test_out_of_range_asks_where_the_leaders_log_lies() -> None:
     assert following.leader_offsets(2, 9) is None
 
 
+def test_a_follower_that_begins_anew_has_all_that_is_committed_before() -> None:
+    own = log(1, 1, 1)
+    following = follower(own, high_watermark=1)
+    own.log_start_offset = 3
+    following.truncated()
+    assert following.high_watermark == 3
+
+
 def test_a_fenced_follower_waits_for_the_metadata_log() -> None:
     following = follower(log(1))
     assert answered(following, error_code=ErrorCode.FENCED_LEADER_EPOCH) is None
