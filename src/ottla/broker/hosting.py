@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 AT_ONCE_MAX: Final = 64  # New logs of one change; those of `__consumer_offsets` are 50.
 SLICE: Final = 32
-WAIT_SECONDS_MAX: Final = 10.0  # For an answer: then whoever asked may see for himself.
+WAIT_SECONDS_MAX: Final = 5.0  # For an answer: then whoever asked may see for himself.
 
 Place = tuple[Uuid, int]  # A partition, by its topic's id.
 
@@ -73,8 +73,13 @@ class Hosting:
         else:
             then()
 
-    async def wait_hosted(self) -> None:
-        """What was decided can be used, if that does not take too long."""
+    async def wait_hosted(self, listener: str) -> None:
+        """What was decided can be used, if that does not take too long.
+
+        A broker that passed it on to the controller is not kept waiting: it has its own to host.
+        """
+        if listener in self._broker.settings.controller_listener_names:
+            return
         hosted = asyncio.Event()
         self.when_hosted(hosted.set)
         with suppress(TimeoutError):

@@ -15,7 +15,7 @@ from ottla.protocol.messages import api_versions, create_topics, metadata
 from tests.unit.broker import grouping
 from tests.unit.broker.replicating import replicating
 from tests.unit.broker.requests import batch, only, produce_request, write
-from tests.unit.broker.serving import HeldWorkers, World, serving
+from tests.unit.broker.serving import CONTROLLER, HeldWorkers, World, serving
 
 MANY = AT_ONCE_MAX + 40
 LAST = MANY - 1
@@ -96,6 +96,18 @@ def test_the_answer_does_not_wait_for_ever() -> None:
         assert refusal(world) == ErrorCode.NOT_LEADER_OR_FOLLOWER
         let_go(world)
         assert write(world, b"a", partition=LAST) == 0
+
+
+def test_a_broker_that_passed_it_on_is_answered_at_once() -> None:
+    with serving() as world:
+        world.workers.__class__ = SlowFiles
+        world.workers.is_holding = True
+        before = world.now
+        wanted = create_topics.CreatableTopic("t", MANY, 1)
+        request = create_topics.Request(topics=[wanted], timeout_ms=1000)
+        assert world.client(CONTROLLER).ask(request).topics[0].error_code == 0
+        assert world.now - before < 1000
+        let_go(world)
 
 
 def test_a_topic_that_is_deleted_meanwhile_leaves_nothing() -> None:

@@ -15,5 +15,5 @@ from ottla.protocol.messages import create_topics as wire
 async def handle(request: wire.Request, context: Context, broker: Broker) -> wire.Response:
     response = await broker.quorum.submit(request)
     assert isinstance(response, wire.Response), "the controller answers in kind"
-    await broker.partitions.hosting.wait_hosted()
+    await broker.partitions.hosting.wait_hosted(context.connection.listener)
     return response
