@@ -21,8 +21,8 @@ API_VERSIONS = struct.pack(">ihhih", 10, 18, 0, 1, -1)
 # To make them takes a broker seconds, and in one piece nobody would be answered in that time. What
 # is still done in one piece is to decide and to read 5,000 records: a fraction of a second.
 STALL_SECONDS_ALLOWED = 1.0
-# To decide them is half a second of CPU in one turn. Where a dozen others want the same core that
-# is more than the two seconds after which a voter asks for another leader.
+# To decide them is a part of a second of CPU in one turn. Where a dozen others want the core, that
+# may be more than the two seconds after which a voter asks for another leader.
 PATIENT = {"controller.quorum.fetch.timeout.ms": 8_000}
 STALL_PART_MAX = 1 / 3  # On a machine that is so busy that all takes longer.
 
