@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import pytest
 
-from ottla.simulation.cluster_plan import ClusterRates
+from ottla.simulation.cluster_plan import ClusterRates, cluster_plan_for, without
 from ottla.simulation.cluster_run import simulate_cluster
 from tests.simulation.test_cluster_mutants import busy_plan
 
@@ -54,6 +54,12 @@ KEPT_BUSY = {
 def test_what_was_found_once_in_a_busy_run_stays_away(seed: int) -> None:
     plan = replace(busy_plan(seed, KEPT_BUSY[seed]), partitions=2, consumers=2, seconds=8.0)
     simulate_cluster(seed, plan)
+
+
+def test_a_dead_broker_that_has_everything_is_not_passed_over_for_two_that_lost_power() -> None:
+    """A new controller heard of the dead one first, and took it out of the ISR."""
+    left_out = ("reset", "clock_jump", "producers", "consumers")
+    simulate_cluster(80105, replace(without(cluster_plan_for(80105), left_out), seconds=10.0))
 
 
 @pytest.mark.parametrize("seed", TWICE)

@@ -35,6 +35,8 @@ class ControllerChannel:
         self._clock = clock
         self._address = address
         self._connection: Connection | None = None
+        self._leader: Address | None = None
+        self.moved = asyncio.Event()  # Set when another controller is the active one.
         self._opening = asyncio.Lock()
 
     async def ask(
@@ -64,9 +66,12 @@ class ControllerChannel:
 
     def leader_changed(self) -> None:
         """Whoever waits for a controller that is not the active one any more asks the next."""
-        known = self._connection
-        if known is not None and known.is_open and known.address != self._address():
+        known, address = self._connection, self._address()
+        if known is not None and known.is_open and known.address != address:
             known.close()
+        if address != self._leader:
+            self._leader = address
+            self.moved.set()
 
     def close(self) -> None:
         if self._connection is not None:

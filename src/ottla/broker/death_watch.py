@@ -13,7 +13,7 @@ from ottla.client.connection import Connection
 from ottla.client.errors import ClientError
 from ottla.env.network import Address
 from ottla.metadata.brokers import Died
-from ottla.model.errors import Refusal
+from ottla.model.errors import ErrorCode, Refusal
 from ottla.model.types import NodeId
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ logger = logging.getLogger(__name__)
 SILENT_MS: Final = 200  # A new controller looks at those that it has not heard for so long.
 PROBE_MS_MAX: Final = 1000
 PROBE_AGAIN_SECONDS: Final = 0.01
+DECIDE_AGAIN_MS: Final = 20
 
 
 class DeathWatch:
@@ -63,7 +64,9 @@ class DeathWatch:
             else:
                 self._broker.neighbours.reached(node)
         except Refusal as refusal:
-            logger.debug("broker %d is not fenced for being gone: %s", node, refusal)
+            logger.debug("broker %d is not fenced yet for being gone: %s", node, refusal)
+            if refusal.code == ErrorCode.OPERATION_NOT_ATTEMPTED:
+                self._broker.call_later(DECIDE_AGAIN_MS, lambda: self._look_at(node))
         finally:
             self._looking_at.discard(node)
 

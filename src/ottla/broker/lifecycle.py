@@ -6,6 +6,7 @@ may be in this very process. Where it is always there, nobody needs heartbeats.
 
 import asyncio
 import logging
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.metadata.delta import ImageDelta
@@ -167,15 +168,22 @@ class Lifecycle:
         return response
 
     async def _keep_alive(self) -> None:
-        """Be heard, so that nobody takes us for dead; fenced by mistake, come back at once."""
+        """Be heard, so that nobody takes us for dead; fenced by mistake, come back at once.
+
+        A new controller hears us at once: it may rely on us only then.
+        """
         interval = self._broker.settings.broker_heartbeat_interval_ms / 1000
+        moved = self._broker.quorum.channel.moved
         while True:
             is_fenced = False
+            moved.clear()
             try:
                 is_fenced = (await self.heartbeat()).is_fenced
             except Refusal as refusal:
                 logger.warning("the controller does not take our heartbeat: %s", refusal)
-            await asyncio.sleep(ASK_AGAIN_SECONDS if is_fenced else interval)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(ASK_AGAIN_SECONDS if is_fenced else interval):
+                    await moved.wait()
 
     async def _insist(self, request: Any) -> Any:  # noqa: ANN401
         """Ask until it is granted; what time cannot heal is raised."""

@@ -210,10 +210,16 @@ def unfence(around: Surroundings, broker: Broker) -> list[Any]:
 
 
 def died(around: Surroundings, sessions: Sessions, command: Died) -> Outcome:
-    """Fence it now: no session has to run out for a process that is known to be gone."""
+    """Fence it now: no session has to run out for a process that is known to be gone.
+
+    But not while all that is left in sync with it are brokers that a new controller has not heard:
+    they may have lost power and what they had, and say so when they register.
+    """
     broker = around.image.brokers.get(command.broker_id)
     if broker is None or broker.epoch != command.broker_epoch:
         return Outcome([], None)
+    if leaderships.rests_on(around, broker.id, sessions.is_heard):
+        raise Refusal(ErrorCode.OPERATION_NOT_ATTEMPTED, "nobody else in sync was heard yet")
     sessions.forget(broker.id)
     return Outcome([] if broker.is_fenced else fence(around, broker), None)
 

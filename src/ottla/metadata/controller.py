@@ -72,7 +72,7 @@ class Controller:
         settings = self._around.settings
         for broker in self.image.brokers.values():
             if not broker.is_fenced:
-                self._sessions.touch(broker.id, now)
+                self._sessions.begin(broker.id, now)
         self._balance_at = _after(now, settings.leader_imbalance_check_interval_ms)
         self._elect_uncleanly_at = _after(now, settings.unclean_election_check_interval_ms)
         self._rebalance_at = _after(now, settings.rebalance_interval_ms)

@@ -123,6 +123,18 @@ def leads_any(around: Surroundings, node: NodeId) -> bool:
     )
 
 
+def rests_on(around: Surroundings, node: NodeId, is_heard: Callable[[NodeId], bool]) -> bool:
+    """Whether some partition is in sync on `node`, and else on nobody who was heard."""
+    if all(is_heard(b.id) for b in around.image.brokers.values() if not b.is_fenced):
+        return False
+    for topic in around.image.topics_by_name.values():
+        for partition in topic.partitions.values():
+            others = [other for other in partition.isr if other != node]
+            if others and len(others) < len(partition.isr) and not any(map(is_heard, others)):
+                return True
+    return False
+
+
 class Elections:
     """What elections in one topic depend on; its configs are looked up once for all of them."""
 

@@ -14,14 +14,25 @@ class Sessions:
         self._timeout_ms = timeout_ms
         self._own = own
         self._heard_at: dict[NodeId, Monotonic] = {}
+        self._heard: set[NodeId] = set()
         self._read_to: dict[NodeId, Offset] = {}
         self._handed_over_at: dict[NodeId, Offset] = {}
 
-    def touch(self, node: NodeId, now: Monotonic) -> None:
+    def begin(self, node: NodeId, now: Monotonic) -> None:
+        """Give it a whole session, though it has not been heard yet."""
         if node != self._own:
             self._heard_at[node] = now
 
+    def touch(self, node: NodeId, now: Monotonic) -> None:
+        self._heard.add(node)
+        self.begin(node, now)
+
+    def is_heard(self, node: NodeId) -> bool:
+        """Whether it has spoken to this controller, so that it is the process it was."""
+        return node in self._heard
+
     def forget(self, node: NodeId) -> None:
+        self._heard.discard(node)
         self._heard_at.pop(node, None)
         self._read_to.pop(node, None)
         self._handed_over_at.pop(node, None)

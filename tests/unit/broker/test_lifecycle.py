@@ -2,6 +2,7 @@
 
 import errno
 
+from ottla.model.types import NodeId
 from ottla.protocol.messages import unregister_broker
 from tests.unit.broker.quorum_cluster import cluster_of
 from tests.unit.broker.requests import write
@@ -139,3 +140,18 @@ def test_heartbeats_keep_a_session_alive() -> None:
         cluster.start()
         cluster.pass_ms(20_000)
         assert not any(cluster.is_fenced(number) for number in cluster.nodes)
+
+
+def test_a_new_controller_hears_everyone_at_once() -> None:
+    rare = {"broker.heartbeat.interval.ms": "5000"}
+    with cluster_of(3, n1=rare, n2=rare, n3=rare) as cluster:
+        cluster.start()
+        cluster.pass_ms(3000)
+        dead = cluster.leader
+        dead.kill()
+        cluster.until(lambda: len(cluster.leaders) == 1)
+        active = cluster.leader.broker.quorum._active
+        assert active is not None
+        living = [NodeId(number) for number in cluster.nodes if number != dead.number]
+        took = cluster.until(lambda: all(map(active.controller._sessions.is_heard, living)))
+        assert took < 300

@@ -7,7 +7,7 @@ from ottla.protocol import metadata_records as records
 from ottla.protocol.messages import broker_heartbeat, broker_registration, unregister_broker
 from tests.unit.metadata.making import Deciding
 
-ONE, TWO = NodeId(1), NodeId(2)
+ONE, TWO, THREE = NodeId(1), NodeId(2), NodeId(3)
 ELR = {"eligible.leader.replicas.version": 1}
 
 
@@ -148,6 +148,21 @@ def test_a_broker_that_is_known_to_be_dead_is_fenced_at_once() -> None:
     assert leaders(deciding) == {1}
     deciding.register(2)  # Its next process does not have to wait for the session.
     assert deciding.decide(Died(TWO, deciding.epochs[2] - 1))[1] == []
+
+
+def test_a_new_controller_fences_nobody_in_favour_of_brokers_that_it_has_not_heard() -> None:
+    """They may have lost power, and with it what only the dead one still has on its disk."""
+    deciding = Deciding(brokers=3)
+    deciding.create("t", 1, 3)
+    for node in (1, 2, 3):
+        deciding.controller._sessions._heard.discard(NodeId(node))  # As if it had just begun.
+    refusal = deciding.ask(Died(THREE, deciding.epochs[3]))
+    assert isinstance(refusal, Refusal)
+    assert refusal.code == ErrorCode.OPERATION_NOT_ATTEMPTED
+    assert not deciding.image.brokers[THREE].is_fenced
+    deciding.heartbeat(2)
+    deciding.ask(Died(THREE, deciding.epochs[3]))
+    assert deciding.image.brokers[THREE].is_fenced
 
 
 def test_another_process_with_the_same_id_has_to_wait_for_the_session() -> None:
