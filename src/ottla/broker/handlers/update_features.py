@@ -20,6 +20,7 @@ async def handle(request: wire.Request, context: Context, broker: Broker) -> wir
             update.allow_downgrade, update.upgrade_type = False, SAFE_DOWNGRADE
     response = await broker.quorum.submit(request)
     assert isinstance(response, wire.Response), "the controller answers in kind"
-    names = [update.feature for update in request.feature_updates]
-    response.results = [wire.UpdatableFeatureResult(name) for name in names]
+    if not response.error_code:
+        names = [update.feature for update in request.feature_updates]
+        response.results = [wire.UpdatableFeatureResult(name) for name in names]
     return response
