@@ -24,6 +24,20 @@ def test_a_new_controller_sees_that_the_old_ones_broker_is_gone() -> None:
         assert took < 700
 
 
+def test_one_that_is_not_fenced_yet_is_fenced_once_somebody_else_was_heard() -> None:
+    with cluster_of(3) as cluster:
+        cluster.start()
+        cluster.leader.create("t", 3)
+        cluster.pass_ms(3000)
+        active = cluster.leader.broker.quorum._active
+        assert active is not None
+        active.controller._sessions._heard.clear()  # As if it had just begun.
+        dead = cluster.followers[0]
+        dead.kill()
+        took = cluster.until(lambda: cluster.is_fenced(dead.number))
+        assert took < 3000  # The next heartbeat of another broker, and not the dead one's session.
+
+
 def test_a_lost_connection_alone_fences_nobody() -> None:
     with cluster_of(3) as cluster:
         cluster.start()
