@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from ottla.broker.lifecycle import Lifecycle
 from ottla.broker.metadata_log import MetadataLog
 from ottla.broker.partitions import Partitions
 from ottla.broker.replica_fetcher import ReplicaFetcher
@@ -54,6 +55,11 @@ def forgets_to_truncate(patch: pytest.MonkeyPatch) -> None:
 def forgets_where_logs_begin(patch: pytest.MonkeyPatch) -> None:
     """A follower does not write down that records were deleted."""
     patch.setattr(Partitions, "write_starts", lambda self: None)
+
+
+def trusts_its_old_image(patch: pytest.MonkeyPatch) -> None:
+    """A broker that is heard again takes itself for what it was before it was paused."""
+    patch.setattr(Lifecycle, "may_be_fenced", property(lambda self: self._was_silent))
 
 
 def keeps_deleted_records(patch: pytest.MonkeyPatch) -> None:

@@ -47,6 +47,7 @@ class Lifecycle:
         self._broker = broker
         self._incarnation_id: Uuid = b""
         self._heard_at = Monotonic(0)  # When the last heartbeat was sent that was answered.
+        self._heard_again_at = Monotonic(0)  # When one was answered after too long a silence.
 
     @property
     def is_registered(self) -> bool:
@@ -54,10 +55,21 @@ class Lifecycle:
 
     @property
     def may_be_fenced(self) -> bool:
-        """Whether the controller may have given our leaderships away, for all that we know."""
+        """Whether the controller may have given our leaderships away, for all that we know.
+
+        After a silence it is not enough that it hears us again: what it did meanwhile has to be
+        in our image.
+        """
+        quorum = self._broker.quorum
+        if quorum.is_alone:
+            return False
+        return self._was_silent or (quorum.known_at or 0) < self._heard_again_at
+
+    @property
+    def _was_silent(self) -> bool:
+        """Whether our session may have ended."""
         broker = self._broker
-        session_ms = broker.settings.broker_session_timeout_ms
-        return not broker.quorum.is_alone and broker.now - self._heard_at >= session_ms
+        return broker.now - self._heard_at >= broker.settings.broker_session_timeout_ms
 
     async def register(self) -> None:
         """Tell the controller where we are; from the answer on we lead our partitions."""
@@ -164,6 +176,8 @@ class Lifecycle:
         sent_at = self._broker.now
         response = await self._broker.quorum.submit(request)
         assert isinstance(response, broker_heartbeat.Response), "the controller answers in kind"
+        if self._was_silent:
+            self._heard_again_at = self._broker.now
         self._heard_at = sent_at
         return response
 

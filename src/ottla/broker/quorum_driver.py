@@ -26,10 +26,10 @@ from ottla.metadata.delta import ImageDelta
 from ottla.metadata.features import KRAFT_VERSION, advertised, raised_alone
 from ottla.metadata.image import ClusterImage
 from ottla.model.errors import ErrorCode, Refusal
-from ottla.model.types import Millis, NodeId, Offset, Uuid
+from ottla.model.types import Millis, Monotonic, NodeId, Offset, Uuid
 from ottla.protocol.control_records import QuorumControl
 from ottla.protocol.metadata_records import AbortTransactionRecord, MetadataRecord
-from ottla.quorum.leadership import Leader
+from ottla.quorum.freshness import known_at
 from ottla.quorum.machine import Quorum
 from ottla.quorum.roles import Follower
 from ottla.quorum.timing import Timing
@@ -138,13 +138,13 @@ class QuorumDriver:
 
     @property
     def is_ready(self) -> bool:
-        """Whether this node knows the cluster as its leader does."""
-        role, known = self.quorum.role, self.quorum.high_watermark
-        if known is None or self.image.offset + 1 < known or not self.image.metadata_version:
-            return False
-        if isinstance(role, Leader):
-            return known > role.epoch_start_offset
-        return isinstance(role, Follower) and known >= role.leader_high_watermark >= 0
+        """Whether this node has known the cluster as its leader does."""
+        return self.known_at is not None and bool(self.image.metadata_version)
+
+    @property
+    def known_at(self) -> Monotonic | None:
+        """The image has all that was committed by then; None where that cannot be told."""
+        return known_at(self.quorum, self._env.clock.monotonic())
 
     @property
     def is_alone(self) -> bool:

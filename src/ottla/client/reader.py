@@ -17,6 +17,7 @@ from ottla.client.cluster import Cluster
 from ottla.client.connection import Connection
 from ottla.client.errors import ClientError, RequestTimeout, check
 from ottla.client.message import Message
+from ottla.client.metadata import Topic
 from ottla.client.offsets import READ_COMMITTED, READ_UNCOMMITTED
 from ottla.client.unpacking import Transactions, unpack
 from ottla.model.types import Millis, Monotonic, NodeId, Offset, TopicPartition, Uuid
@@ -105,9 +106,7 @@ class Reader:
             topics.setdefault(known.name, wire.FetchTopic(known.name, known.id)).partitions.append(
                 wire.FetchPartition(
                     topic_partition.partition,
-                    # Else a replica that leads no more may take us for a consumer of its own,
-                    # and say that we are out of its range.
-                    current_leader_epoch=known.leader_epoch(topic_partition.partition),
+                    current_leader_epoch=self._epoch_of(known, topic_partition.partition),
                     fetch_offset=self.positions[topic_partition],
                     partition_max_bytes=self.settings.partition_bytes_max,
                 )
@@ -128,6 +127,10 @@ class Reader:
             names,
             Monotonic(self._cluster.clock.monotonic() + patience_ms),
         )
+
+    def _epoch_of(self, topic: Topic, partition: int) -> int:
+        """Unless it is told, a replica that leads no more may say that we are out of its range."""
+        return topic.leader_epoch(partition)
 
     async def _connect(self, node_id: NodeId, partitions: list[TopicPartition]) -> Connection:
         try:

@@ -48,6 +48,7 @@ def ask_leader(quorum: "Quorum", role: Follower, now: Monotonic) -> None:
             )
             quorum.send(role.leader, role.address, piece, now)
     elif not quorum.is_busy(role.leader, fetch.Request, now):
+        role.asked_at = now
         quorum.send(role.leader, role.address, _fetch(quorum), now)
 
 
@@ -85,6 +86,8 @@ def fetch_answered(
     if said.epoch != quorum.state.epoch:
         return
     _leader_lives(quorum, role, now)
+    if part.diverging_epoch.epoch >= 0 or part.snapshot_id.epoch >= 0:
+        role.asked_at = None  # We are behind, and do not know how far.
     if part.diverging_epoch.epoch >= 0:
         parting = OffsetAndEpoch(part.diverging_epoch.end_offset, part.diverging_epoch.epoch)
         offset = truncation_point(quorum.log, parting)
@@ -182,6 +185,8 @@ def _note_high_watermark(quorum: "Quorum", role: Follower) -> None:
     reached = min(role.leader_high_watermark, quorum.log.end_offset)
     if reached > (quorum.high_watermark or 0):
         quorum.commit(reached)
+    if reached == role.leader_high_watermark >= 0:
+        role.known_at = role.asked_at
 
 
 def _fetch(quorum: "Quorum") -> fetch.Request:

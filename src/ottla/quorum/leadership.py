@@ -4,7 +4,7 @@ An offset is committed when a majority of the voters has it on disk and the lead
 reaches below it: an entry of an earlier epoch is never committed by counting alone (Raft, 5.4.2).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ottla.model.types import Millis, Monotonic, NodeId, Offset
@@ -25,6 +25,7 @@ CHECK_QUORUM_FACTOR = 1.5
 class Replica:
     end: Offset = -1  # It has everything below on disk; -1 while nobody knows.
     fetched_at: Monotonic | None = None
+    faithful_at: Monotonic | None = None  # When it still followed us, for sure.
     caught_up_at: Monotonic | None = None
     our_end: Offset = -1  # Where our log ended when it fetched last.
 
@@ -43,6 +44,8 @@ class Leader:
     def fetched(self, key: ReplicaKey, offset: Offset, our_end: Offset, now: Monotonic) -> None:
         """A replica asks for `offset`, so that it has everything below on disk."""
         replica = self.replicas.setdefault(key, Replica())
+        # This fetch may have waited for us; but it was sent after the one before was answered.
+        replica.faithful_at = replica.fetched_at
         if offset >= our_end:
             replica.caught_up_at = now
         elif offset >= replica.our_end >= 0:
@@ -65,16 +68,15 @@ class Leader:
 
     def quorum_lost_at(self, voters: Voters, fetch_timeout_ms: Millis) -> Monotonic | None:
         """When too few voters will have been heard for too long to go on leading."""
-        is_voter = voters.voter(self.key) is not None
-        needed = voters.majority - is_voter
-        if needed <= 0:
+        heard_at = self._majority_at(voters, lambda replica: replica.fetched_at)
+        if heard_at is None:
             return None
-        heard = sorted(
-            (self._heard_at(node, voters) for node in voters.by_id if node != self.key.id),
-            reverse=True,
-        )
-        heard_at = heard[needed - 1] if len(heard) >= needed else self.since
         return Monotonic(int(heard_at + fetch_timeout_ms * CHECK_QUORUM_FACTOR))
+
+    def followed_at(self, voters: Voters, now: Monotonic) -> Monotonic:
+        """When a majority followed us for sure, so that nobody else decided anything until then."""
+        followed_at = self._majority_at(voters, lambda replica: replica.faithful_at)
+        return now if followed_at is None else followed_at
 
     def unheard(self, voters: Voters, after_ms: Millis, now: Monotonic) -> Iterator[NodeId]:
         """The voters to be told of this epoch (again): they have not fetched for a while."""
@@ -117,11 +119,20 @@ class Leader:
         times = [time for time in (fetched_at, self.told_at.get(node)) if time is not None]
         return max(times, default=None)
 
-    def _heard_at(self, node: NodeId, voters: Voters) -> Monotonic:
-        replica = self._voter(node, voters)
-        if replica is None or replica.fetched_at is None:
-            return self.since
-        return max(replica.fetched_at, self.since)
+    def _majority_at(
+        self, voters: Voters, at: Callable[[Replica], Monotonic | None]
+    ) -> Monotonic | None:
+        """The latest time that holds for a majority, us included; None if we need nobody else."""
+        needed = voters.majority - (voters.voter(self.key) is not None)
+        if needed <= 0:
+            return None
+        times = [
+            max(at(self.replica_of(node, voters)) or self.since, self.since)
+            for node in voters.by_id
+            if node != self.key.id
+        ]
+        times.sort(reverse=True)
+        return times[needed - 1] if len(times) >= needed else self.since
 
     def _voter(self, node: NodeId, voters: Voters) -> Replica | None:
         voter = voters.by_id[node]

@@ -33,6 +33,8 @@ class Follower:
     snapshot: OffsetAndEpoch | None = None  # Being fetched, since the leader's log begins later.
     snapshot_position: int = 0
     leader_high_watermark: Offset = -1  # As far as its answers said; our log may end before.
+    asked_at: Monotonic | None = None  # When the fetch was sent that said so.
+    known_at: Monotonic | None = None  # All that was committed by then is known to be so.
     update_at: Monotonic | None = None  # When to tell the leader again where we listen.
 
     def deadlines(self) -> list[Monotonic]:

@@ -108,6 +108,7 @@ def cluster_plan_for(seed: int, brokers: int = BROKERS) -> ClusterPlan:
         delay_ns_mean=chance.choice((100, 300, 2_000)) * MICROSECOND,
         groups=groups,
         brokers=brokers,
+        old_consumers=Random(f"cluster readers/{seed}").randint(0, 1),
         hosted_at_once=Random(f"cluster hosting/{seed}").choice((0, 1, AT_ONCE_MAX)),
         is_restarted=chance.random() < 0.25,
     )

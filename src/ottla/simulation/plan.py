@@ -47,6 +47,7 @@ class Plan:
     delay_ns_mean: int
     groups: tuple[GroupPlan, ...] = ()
     session_consumers: int = 0  # So many of the consumers use incremental fetch sessions.
+    old_consumers: int = 0  # So many of the others send no leader epochs.
     hosted_at_once: int = AT_ONCE_MAX  # New logs of one change; workers make the others.
 
     @property

@@ -22,6 +22,7 @@ from ottla.client.reader import Reader, ReaderSettings
 from ottla.model.errors import ErrorCode
 from ottla.model.types import Offset, TopicPartition
 from ottla.simulation.history import ACKS_NONE, IDEMPOTENT, Guarantee, History, Sent, Violation
+from ottla.simulation.old_reader import OldReader
 from ottla.simulation.plan import Plan
 from ottla.simulation.session_reader import SessionReader
 
@@ -150,7 +151,7 @@ class Workload:
     async def consume(self, number: int) -> None:
         """Follow every partition from its start; each record must follow the one before it."""
         cluster = self._connect(f"consumer-{number}", CLIENT)
-        make = SessionReader if number < self.plan.session_consumers else Reader
+        make = self._kind_of_reader(number)
         positions: dict[TopicPartition, Offset] = {}
         while not self.is_over:
             for topic in self.topics:
@@ -166,6 +167,12 @@ class Workload:
                 if _is_out_of_range(error):
                     await persist(partial(self._skip_trimmed, cluster, positions))
         cluster.close()
+
+    def _kind_of_reader(self, number: int) -> type[Reader | SessionReader]:
+        number -= self.plan.session_consumers
+        if number < 0:
+            return SessionReader
+        return OldReader if number < self.plan.old_consumers else Reader
 
     async def _follow(
         self,

@@ -100,6 +100,7 @@ class SharedQuorum:
         self.is_leader = False  # The controller is elsewhere.
         self.voter_count = 1
         self.is_alone = True  # Nobody has to be heard, or to be told.
+        self.known_at: Monotonic | None = None  # When it read all that there was.
         self.on_began: Callable[[], None] | None = None
 
     def open(self) -> None:
@@ -111,6 +112,7 @@ class SharedQuorum:
             return
         for offset in range(self.image.offset + 1, len(self._log.records)):
             self.image.apply(offset, self._log.records[offset])
+        self.known_at = self._log.clock.monotonic()
         delta = self.image.take_delta()
         for subscriber in self._subscribers:
             subscriber(delta)

@@ -68,7 +68,7 @@ def test_an_observer_asks_around_until_it_knows_the_leader() -> None:
     assert [send.to for send in stage.sent] == [-2, 2, 3]
     first = stage.sent[0].request
     stage.answer(first, fetch_response(Leadership(6, TWO), address(2), error=6))
-    assert stage.quorum.role == Follower(TWO, address(2), give_up_at=3000)
+    assert stage.quorum.role == Follower(TWO, address(2), give_up_at=3000, asked_at=1000)
     assert stage.sent[-1].address == address(2)
     stage.wait(2000)  # Silent for too long: ask around again, but never stand.
     assert isinstance(stage.quorum.role, Unattached)

@@ -95,7 +95,8 @@ def test_a_false_hint_ends_with_the_word_of_those_who_hear_the_leader() -> None:
     stage.wait(99)
     for node in (3, 4, 5):
         stage.answer(stage.requests(vote.Request, to=node)[0], rejected(5, leader=2))
-    assert stage.quorum.role == Follower(NodeId(2), address(2), give_up_at=stage.now + 2000)
+    now = stage.now
+    assert stage.quorum.role == Follower(NodeId(2), address(2), give_up_at=now + 2000, asked_at=now)
 
 
 def test_a_silent_leader_keeps_its_full_time() -> None:
