@@ -58,9 +58,14 @@ crash: $(VENV)/.tested ## Crashes at every file operation, kill -9 under load, c
 fuzz: $(VENV)/.tested ## Malformed frames and messages against a live broker (1 minute).
 	$(PYTEST) -n auto --timeout=100 --session-timeout=100 tests/fuzz
 
+# A test whose time is up fails and the others go on; only one that is stuck in C takes its worker with it,
+# which ends the run: xdist would try the same test again in one worker after the other.
+BY_FILE := -n auto --dist=loadfile --timeout-method=signal --max-worker-restart=0 \
+  -o faulthandler_timeout=660 -o faulthandler_exit_on_timeout=true
 AGAINST ?= ottla
 conformance: $(VENV)/.tested ## Real clients and Kafka's own tools (4 minutes); AGAINST=kafka for the reference.
-	$(PYTEST) -n auto --dist=loadfile --timeout=120 --session-timeout=480 -m "not slow" tests/conformance --against=$(AGAINST)
+	$(PYTEST) $(BY_FILE) --timeout=120 --session-timeout=$(if $(filter kafka,$(AGAINST)),1200,480) -m "not slow" \
+	  tests/conformance --against=$(AGAINST)
 
 answers: $(VENV)/.tested ## Record Apache Kafka's answers anew, for the conformance tests.
 	$(BIN)/python -m tests.conformance.answers
@@ -88,7 +93,7 @@ power-loss: $(VENV)/.tested ## Nodes whose disks lose power under load, as root 
 	$(BIN)/python -m tests.chaos.power_loss --rounds $(ROUNDS) $(addprefix --seed ,$(SEED))
 
 slow: $(VENV)/.tested ## The tests that `make test` leaves out for their length.
-	$(PYTEST) -n auto --dist=loadfile --timeout=300 -m slow tests/conformance tests/cdc tests/process
+	$(PYTEST) $(BY_FILE) --timeout=300 -m slow tests/conformance tests/cdc tests/process
 
 test-spark: $(VENV)/.tested ## Spark again, where each test has a JVM of its own: kills, clusters, Kafka (long).
 	$(PYTEST) -n 0 --timeout=300 -m own_jvm tests/spark

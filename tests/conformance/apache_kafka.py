@@ -39,6 +39,9 @@ class ApacheKafka:
             more.write("group.initial.rebalance.delay.ms=0\n")
             more.write("share.coordinator.state.topic.replication.factor=1\n")
             more.write("share.coordinator.state.topic.min.isr=1\n")
+            # It is not registered again before the session of the process that was killed is over.
+            more.write("broker.session.timeout.ms=2000\n")
+            more.write("broker.heartbeat.interval.ms=400\n")
         if not (Path(settings["log.dirs"].split(",")[0]) / "meta.properties").exists():
             storage_tool("format", "-t", CLUSTER_ID, "-c", str(properties), *self.format_options)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conformance import settling
 from tests.conformance.apache_kafka import ApacheKafka
 from tests.conformance.broker_process import BrokerProcess, Flavour, Ottla
 
@@ -28,6 +29,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default="ottla",
         help="the broker to test: ours, or Apache Kafka as the reference",
     )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    settling.is_needed = config.getoption("--against", default="ottla") == "kafka"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

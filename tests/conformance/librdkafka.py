@@ -8,6 +8,8 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message,
 from confluent_kafka import TopicPartition as Position
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from tests.conformance.settling import settle
+
 SECONDS_MAX = 20
 
 
@@ -22,6 +24,7 @@ def create(bootstrap: str, topic: str, partitions: int = 1, **config: str) -> No
     settings = {key.replace("_", "."): value for key, value in config.items()}
     new = NewTopic(topic, num_partitions=partitions, replication_factor=1, config=settings)
     admin(bootstrap).create_topics([new])[topic].result(SECONDS_MAX)
+    settle(bootstrap)
 
 
 def producer(bootstrap: str, **config: object) -> Producer:

@@ -25,6 +25,7 @@ from tests.conformance.librdkafka import (
     error_of,
     produce,
 )
+from tests.conformance.settling import settle
 
 
 def configs_of(bootstrap: str, kind: ResourceType, name: str) -> dict[str, ConfigEntry]:
@@ -37,7 +38,14 @@ def alter(
 ) -> str:
     entry = ConfigEntry(name, value, incremental_operation=operation)
     resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
-    return error_of(admin(bootstrap).incremental_alter_configs([resource])[resource])
+    error = error_of(admin(bootstrap).incremental_alter_configs([resource])[resource])
+    settle(bootstrap)
+    return error
+
+
+def delete(bootstrap: str, topic: str) -> None:
+    admin(bootstrap).delete_topics([topic])[topic].result(SECONDS_MAX)
+    settle(bootstrap)
 
 
 def test_a_topic_is_created_described_and_deleted(bootstrap: str, topic: str) -> None:
@@ -49,7 +57,7 @@ def test_a_topic_is_created_described_and_deleted(bootstrap: str, topic: str) ->
     assert str(described.topic_id) != "AAAAAAAAAAAAAAAAAAAAAA"
     assert topic in client.list_topics(timeout=SECONDS_MAX).topics
     assert configs_of(bootstrap, ResourceType.TOPIC, topic)["retention.ms"].value == "1234567"
-    client.delete_topics([topic])[topic].result(SECONDS_MAX)
+    delete(bootstrap, topic)
     again = client.describe_topics(TopicCollection([topic]))[topic]
     assert error_of(again) == "UNKNOWN_TOPIC_OR_PART"
 
@@ -62,7 +70,7 @@ def test_a_topic_made_anew_has_a_new_id_and_no_records(bootstrap: str, topic: st
         assert produce(bootstrap, topic, [b"a", b"b"]) == [0, 1]
         described = client.describe_topics(TopicCollection([topic]))[topic].result(SECONDS_MAX)
         ids.add(str(described.topic_id))
-        client.delete_topics([topic])[topic].result(SECONDS_MAX)
+        delete(bootstrap, topic)
     assert len(ids) == 2
 
 
@@ -122,6 +130,7 @@ def test_partitions_are_added_and_never_removed(bootstrap: str, topic: str) -> N
     assert grow(5) == "NO_ERROR"
     assert grow(4) == "INVALID_PARTITIONS"
     assert grow(5) == "INVALID_PARTITIONS"
+    settle(bootstrap)
     assert len(client.list_topics(topic, timeout=SECONDS_MAX).topics[topic].partitions) == 5
     produce(bootstrap, topic, [b"a"])
     missing = client.create_partitions([NewPartitions("no-such-topic", 2)])["no-such-topic"]

@@ -99,6 +99,9 @@ final class JavaAdmin {
         Checks.holds(ADMIN.listTopics().names().get().contains(topic), "it is not listed");
         fails(TopicExistsException.class, ADMIN.createTopics(List.of(new NewTopic(topic, 1, (short) 1))).all());
         ADMIN.deleteTopics(TopicCollection.ofTopicIds(List.of(id))).all().get();
+        for (int attempt = 0; attempt < 50 && ADMIN.listTopics().names().get().contains(topic); attempt++) {
+            Thread.sleep(20);
+        }
         fails(UnknownTopicOrPartitionException.class, ADMIN.describeTopics(List.of(topic)).allTopicNames());
         fails(UnknownTopicIdException.class, ADMIN.deleteTopics(TopicCollection.ofTopicIds(List.of(id))).all());
         fails(UnknownTopicOrPartitionException.class, ADMIN.deleteTopics(List.of(topic)).all());
