@@ -33,6 +33,7 @@ class ClusterRates(Rates):
     slow_link: float = 0.0
     reassignment: float = 0.0
     election: float = 0.0
+    voter_change: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +150,7 @@ def _administration(seed: int) -> dict[str, float]:
     chance = Random(f"cluster administration/{seed}")
     return {
         "record_deletion": chance.choice((0.5, 2.0)) if chance.random() < 0.25 else 0.0,
+        "voter_change": chance.choice((0.3, 1.0)) if chance.random() < 0.25 else 0.0,
     }
 
 

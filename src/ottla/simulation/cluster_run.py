@@ -84,7 +84,7 @@ class ClusterWorld:
         self.changes = Changes(self.workload, self.connect)
         self.group_history = GroupHistory(lambda: loop.now_ns)
         self.groups = GroupWorkload(plan, self.group_history, self.connect)
-        self.moves = Moves(plan, list(self.nodes.machines), self.workload, self.connect)
+        self.moves = Moves(plan, self.nodes, self.workload, self.connect)
         self.nemesis = ClusterNemesis(plan, self.nodes, self.network, lambda: keepers(self.nodes))
         self.quorum_invariants = QuorumInvariants(self.nodes)
         self.replica_invariants = ReplicaInvariants(self.nodes)

@@ -1,4 +1,7 @@
-"""Administrators who move partitions between the nodes of a run, and give them other leaders."""
+"""Administrators who move partitions between the nodes of a run, and give them other leaders.
+
+They also take a voter out of the quorum, and make it one again.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -6,12 +9,16 @@ from contextlib import suppress
 from random import Random
 from typing import Final
 
+from ottla.broker.local_cluster import CONTROLLER
+from ottla.client.admin import Admin
 from ottla.client.cluster import Cluster
 from ottla.client.errors import ClientError
 from ottla.model.types import NodeId
+from ottla.protocol.messages import add_raft_voter, remove_raft_voter
 from ottla.protocol.messages import alter_partition_reassignments as reassigning
 from ottla.protocol.messages import elect_leaders as electing
 from ottla.simulation.cluster_plan import ClusterPlan
+from ottla.simulation.nodes import CONTROLLER_PORT, Nodes
 from ottla.simulation.workload import CLIENT, Connect, Workload
 
 PREFERRED: Final = 0
@@ -20,7 +27,7 @@ REPLICAS_MIN: Final = 2
 
 class Moves:
     def __init__(
-        self, plan: ClusterPlan, nodes: list[NodeId], workload: Workload, connect: Connect
+        self, plan: ClusterPlan, nodes: Nodes, workload: Workload, connect: Connect
     ) -> None:
         self.counts: dict[str, int] = {}
         self._plan = plan
@@ -29,11 +36,14 @@ class Moves:
         self._connect = connect
 
     def begin(self, group: asyncio.TaskGroup) -> None:
-        rates = self._plan.rates
-        if rates.reassignment:
-            group.create_task(self._repeat("reassignment", rates.reassignment, self._reassign))
-        if rates.election:
-            group.create_task(self._repeat("election", rates.election, self._elect))
+        moves = {
+            "reassignment": self._reassign,
+            "election": self._elect,
+            "voter_change": self._change_voters,
+        }
+        for name, move in moves.items():
+            if rate := getattr(self._plan.rates, name):
+                group.create_task(self._repeat(name, rate, move))
 
     async def _repeat(
         self, name: str, rate: float, move: Callable[[Cluster, Random], Awaitable[None]]
@@ -50,8 +60,10 @@ class Moves:
                 await move(cluster, chance)
 
     async def _reassign(self, cluster: Cluster, chance: Random) -> None:
-        count = chance.randint(REPLICAS_MIN, len(self._nodes))
-        replicas = [int(node) for node in chance.sample(self._nodes, count)]
+        nodes = list(self._nodes.machines)
+        replicas = [
+            int(node) for node in chance.sample(nodes, chance.randint(REPLICAS_MIN, len(nodes)))
+        ]
         topic, partition = self._place(chance)
         part = reassigning.ReassignablePartition(partition, replicas)
         request = reassigning.Request(topics=[reassigning.ReassignableTopic(topic, [part])])
@@ -64,6 +76,25 @@ class Moves:
         request = electing.Request(PREFERRED, places)
         connection = await cluster.controller()
         await connection.ask(request, electing.Response, timeout_ms=CLIENT.request_ms_max)
+
+    async def _change_voters(self, cluster: Cluster, chance: Random) -> None:
+        """The one who is missing comes back; else one of them goes, which may be the leader."""
+        quorum = await Admin(cluster).quorum()
+        missing = [who for who in quorum.observers if who.replica_id in self._nodes.voters]
+        connection = await cluster.controller()
+        timeout_ms = CLIENT.request_ms_max
+        if not missing:
+            who = chance.choice(quorum.current_voters)
+            leaving = remove_raft_voter.Request(None, who.replica_id, who.replica_directory_id)
+            await connection.ask(leaving, remove_raft_voter.Response, timeout_ms=timeout_ms)
+            return
+        who = chance.choice(missing)
+        host = self._nodes.machines[NodeId(who.replica_id)].host
+        where = [add_raft_voter.Listener(CONTROLLER, host, CONTROLLER_PORT)]
+        joining = add_raft_voter.Request(
+            None, timeout_ms, who.replica_id, who.replica_directory_id, where
+        )
+        await connection.ask(joining, add_raft_voter.Response, timeout_ms=timeout_ms)
 
     def _place(self, chance: Random) -> tuple[str, int]:
         return chance.choice(self._workload.topics), chance.randrange(self._plan.partitions)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from ottla.broker.quorum_driver import QuorumDriver
 from ottla.model.types import NodeId, Offset
 from ottla.quorum.leadership import Leader
+from ottla.quorum.voters import Voters
 from ottla.records.batch import Batch
 from ottla.simulation.chains import NOTHING, Chain
 from ottla.simulation.history import Violation
@@ -87,7 +88,7 @@ class QuorumInvariants:
             raise Violation(f"R7: node {number}'s high watermark goes back to {high_watermark}")
         if high_watermark > seen.high_watermark:
             seen.high_watermark = high_watermark
-            self._check_committed(number, seen, high_watermark)
+            self._check_committed(number, seen, high_watermark, driver.quorum.voters)
 
     def _check_epoch(
         self, number: NodeId, seen: Seen, driver: QuorumDriver, *, is_settled: bool
@@ -152,7 +153,9 @@ class QuorumInvariants:
                 )
         seen.led, seen.led_epoch = end, role.epoch
 
-    def _check_committed(self, number: NodeId, seen: Seen, high_watermark: Offset) -> None:
+    def _check_committed(
+        self, number: NodeId, seen: Seen, high_watermark: Offset, voters: Voters
+    ) -> None:
         for link in reversed(seen.chain.links):
             if link.last_offset >= high_watermark:
                 continue
@@ -164,16 +167,16 @@ class QuorumInvariants:
                 break
         if high_watermark > self.committed_end:
             self.committed_end = high_watermark
-            self._check_majority(number, high_watermark)
+            self._check_majority(number, high_watermark, voters)
 
-    def _check_majority(self, number: NodeId, high_watermark: Offset) -> None:
+    def _check_majority(self, number: NodeId, high_watermark: Offset, voters: Voters) -> None:
         mark = self._seen[number].chain.mark_at(high_watermark - 1)
         holders = [
             node
             for node, seen in self._seen.items()
-            if mark is not None and seen.chain.mark_at(high_watermark - 1) == mark
+            if node in voters.by_id and seen.chain.mark_at(high_watermark - 1) == mark
         ]
-        if mark is not None and len(holders) <= len(self._seen) // 2:
+        if mark is not None and len(holders) < voters.majority:
             raise Violation(f"R7: {high_watermark} is committed, and only {holders} have it")
 
 

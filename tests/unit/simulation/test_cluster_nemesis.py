@@ -7,7 +7,14 @@ from ottla.simulation.cluster_run import simulate_cluster
 from tests.unit.simulation.small_cluster import small_cluster
 
 # What administrators do is no harm.
-CHANGES = {"topic_deletion", "record_deletion", "config_change", "reassignment", "election"}
+CHANGES = {
+    "topic_deletion",
+    "record_deletion",
+    "config_change",
+    "reassignment",
+    "election",
+    "voter_change",
+}
 HARMS = [field.name for field in fields(ClusterRates) if field.name not in CHANGES]
 
 
