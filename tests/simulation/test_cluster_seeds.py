@@ -23,8 +23,9 @@ PARTS = 2
 
 # Each of them has failed once: a log whose first segment was lost with the power, and whose rest
 # passed for what retention had left (8), a consumer that was out of the range of a former leader,
-# which had lost its log and served it as a follower (51).
-KEPT = (8, 51)
+# which had lost its log and served it as a follower (51); two brokers that had lost power, and led
+# instead of a third that stopped cleanly before a new controller had heard them (92275).
+KEPT = (8, 51, 92275)
 TWICE = (2, 5, 16)
 
 
@@ -60,6 +61,11 @@ def test_a_dead_broker_that_has_everything_is_not_passed_over_for_two_that_lost_
     """A new controller heard of the dead one first, and took it out of the ISR."""
     left_out = ("reset", "clock_jump", "producers", "consumers")
     simulate_cluster(80105, replace(without(cluster_plan_for(80105), left_out), seconds=10.0))
+
+
+def test_a_broker_that_was_the_only_voter_is_heard_when_there_are_others_again() -> None:
+    plan = cluster_plan_for(93)
+    simulate_cluster(93, replace(plan, rates=replace(plan.rates, voter_change=1.0)))
 
 
 @pytest.mark.parametrize("seed", TWICE)

@@ -74,8 +74,7 @@ class Lifecycle:
     async def register(self) -> None:
         """Tell the controller where we are; from the answer on we lead our partitions."""
         await self._register()
-        if not self._broker.quorum.is_alone:
-            self._broker.spawn(self._keep_alive())
+        self._broker.spawn(self._keep_alive())
 
     def image_changed(self, delta: ImageDelta) -> None:
         """A broker that is unregistered while it lives is still there, and says so."""
@@ -184,15 +183,17 @@ class Lifecycle:
     async def _keep_alive(self) -> None:
         """Be heard, so that nobody takes us for dead; fenced by mistake, come back at once.
 
-        A new controller hears us at once: it may rely on us only then.
+        A new controller hears us at once: it may rely on us only then. A single voter is heard by
+        nobody else, until there are more.
         """
         interval = self._broker.settings.broker_heartbeat_interval_ms / 1000
-        moved = self._broker.quorum.channel.moved
+        quorum = self._broker.quorum
+        moved = quorum.channel.moved
         while True:
             is_fenced = False
             moved.clear()
             try:
-                is_fenced = (await self.heartbeat()).is_fenced
+                is_fenced = not quorum.is_alone and (await self.heartbeat()).is_fenced
             except Refusal as refusal:
                 logger.warning("the controller does not take our heartbeat: %s", refusal)
             with suppress(TimeoutError):

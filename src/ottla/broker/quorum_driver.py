@@ -311,7 +311,7 @@ class QuorumDriver:
             active.write_records(list(self._bootstrap))
         if self.is_alone and (raised := raised_alone(image.features)):
             active.write_records(raised)
-        if self.on_began is not None and not self.is_alone:
+        if self.on_began is not None:
             self.on_began()
 
     def ended(self, epoch: int) -> None:

@@ -183,6 +183,10 @@ def heartbeat(
     elif broker.is_fenced:
         if not request.want_shut_down and not request.want_fence and is_caught_up:
             written, after = unfence(around, broker), replace(broker, is_fenced=False)
+    elif (request.want_fence or request.want_shut_down) and leaderships.rests_on(
+        around, broker.id, sessions.is_heard
+    ):
+        pass  # As with one that died; it asks again.
     elif request.want_fence:
         written, after = fence(around, broker), replace(broker, is_fenced=True)
     elif request.want_shut_down:

@@ -105,8 +105,10 @@ class Changes:
         except UnknownTopic:
             pass  # It was deleted meanwhile.
         except Refused as refused:
-            is_cut = refused.code == ErrorCode.OFFSET_OUT_OF_RANGE
-            if not is_cut or not self._workload.plan.may_lose_acknowledged:
+            plan = self._workload.plan
+            # A new leader may not know yet that so much is committed.
+            is_explained = plan.may_lose_acknowledged or not plan.is_known_everywhere
+            if refused.code != ErrorCode.OFFSET_OUT_OF_RANGE or not is_explained:
                 raise
 
 

@@ -58,9 +58,12 @@ class ReplicaInvariants:
         self._known: dict[tuple[Uuid, int], Known] = {}
 
     def look_at_metadata(self) -> None:
-        """After every turn: the newest metadata may be gone with its node soon."""
+        """After every turn: the newest metadata may be gone with its node soon.
+
+        A node that does not serve yet may be the active controller, and the only one to know.
+        """
         for machine in self._nodes.machines.values():
-            broker = machine.broker
+            broker = machine.latest
             if broker is not None and broker.image.offset > self._offset:
                 self._offset = broker.image.offset
                 self._states = {

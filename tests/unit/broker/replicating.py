@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Iterator
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -102,6 +103,7 @@ class SharedQuorum:
         self.is_alone = True  # Nobody has to be heard, or to be told.
         self.known_at: Monotonic | None = None  # When it read all that there was.
         self.on_began: Callable[[], None] | None = None
+        self.channel = SimpleNamespace(moved=asyncio.Event())  # There is one controller for ever.
 
     def open(self) -> None:
         self._log.readers.append(self)

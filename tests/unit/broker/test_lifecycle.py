@@ -2,6 +2,9 @@
 
 import errno
 
+import pytest
+
+from ottla.broker.quorum_driver import QuorumDriver
 from ottla.model.types import NodeId
 from ottla.protocol.messages import unregister_broker
 from tests.unit.broker.quorum_cluster import cluster_of
@@ -31,6 +34,16 @@ def test_every_start_is_a_new_life() -> None:
         world.restart()
         assert world.broker.lifecycle.broker_epoch > first
         assert world.broker.image.brokers[1].incarnation_id != incarnation
+
+
+def test_a_single_voter_is_heard_once_there_are_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving() as world:
+        world.pass_ms(10_000)
+        heard_at = world.broker.lifecycle._heard_at
+        assert world.broker.now - heard_at >= 10_000
+        monkeypatch.setattr(QuorumDriver, "is_alone", False)
+        world.pass_ms(world.broker.settings.broker_heartbeat_interval_ms)
+        assert world.broker.lifecycle._heard_at > heard_at
 
 
 def test_a_broker_that_stops_hands_its_partitions_back() -> None:

@@ -165,6 +165,23 @@ def test_a_new_controller_fences_nobody_in_favour_of_brokers_that_it_has_not_hea
     assert deciding.image.brokers[THREE].is_fenced
 
 
+@pytest.mark.parametrize("wish", ["want_shut_down", "want_fence"])
+def test_a_new_controller_lets_nobody_go_in_favour_of_brokers_that_it_has_not_heard(
+    wish: str,
+) -> None:
+    deciding = Deciding(brokers=3)
+    deciding.create("t", 3, 3)
+    for node in (1, 2, 3):
+        deciding.controller._sessions._heard.discard(NodeId(node))  # As if it had just begun.
+    answer = deciding.heartbeat(3, **{wish: True})
+    assert not answer.should_shut_down
+    assert not answer.is_fenced
+    assert {len(p.isr) for p in deciding.image.topics_by_name["t"].partitions.values()} == {3}
+    deciding.heartbeat(2)
+    deciding.heartbeat(3, **{wish: True})
+    assert {len(p.isr) for p in deciding.image.topics_by_name["t"].partitions.values()} == {2}
+
+
 def test_another_process_with_the_same_id_has_to_wait_for_the_session() -> None:
     deciding = Deciding(brokers=2)
     refusal = deciding.ask(deciding.registration(2))

@@ -670,9 +670,11 @@ def test_a_leader_that_may_be_deposed_never_says_that_an_offset_is_out_of_range(
         leader.quorum.is_alone = False
         cluster.run(leader.broker.lifecycle.heartbeat())
         assert cluster.fetch(leader, 3).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+        leader.quorum.is_cut_off = True
         cluster.pass_ms(leader.broker.settings.broker_session_timeout_ms)
         assert cluster.fetch(leader, 3).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
         assert cluster.fetch(leader, 2).error_code == 0
+        leader.quorum.is_cut_off = False
         cluster.run(leader.broker.lifecycle.heartbeat())
         leader.quorum.known_at = cluster.clock.monotonic() - 1
         assert cluster.fetch(leader, 3).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
