@@ -6,6 +6,7 @@ from typing import Any
 from ottla.model.errors import ErrorCode
 from ottla.protocol.messages import metadata
 from tests.conformance.raw import CLOSED, SILENT, Connection
+from tests.conformance.settling import wait_until_seen
 
 NO_SUCH_ID = b"no such topic id"
 
@@ -41,15 +42,12 @@ class World:
         return self._ids.get(topic, NO_SUCH_ID)
 
     def settle(self) -> None:
-        """Wait until the broker itself has seen what its controller confirmed."""
-        before: dict[str, tuple[bytes, int]] = {}
+        """Wait until the broker itself has seen what its controller confirmed, and leads it."""
+        wait_until_seen(self._bootstrap)
         for _ in range(100):
-            answer = self.ask(metadata.Request(topics=None), 12)
-            seen = {topic.name: (topic.topic_id, len(topic.partitions)) for topic in answer.topics}
-            led = all(p.error_code == 0 for topic in answer.topics for p in topic.partitions)
-            if seen == before and led:
-                self._ids = {name: known[0] for name, known in seen.items()}
+            topics = self.ask(metadata.Request(topics=None), 12).topics
+            if all(p.error_code == 0 for topic in topics for p in topic.partitions):
+                self._ids = {topic.name: topic.topic_id for topic in topics}
                 return
-            before = seen
             time.sleep(0.05)
         raise AssertionError("the topics never settled")

@@ -44,7 +44,7 @@ def run(broker: BrokerProcess, classes: Sequence[str], directory: Path) -> Resul
         [
             *(java(), *QUICK_JVM, f"-Dlog4j2.configurationFile={directory / 'log4j2.xml'}"),
             *("-cp", f"{directory}:{classpath()}", "Checks"),
-            *(broker.bootstrap, str(broker.data_directory), *classes),
+            *(broker.bootstrap, str(broker.data_directory), broker.flavour.name, *classes),
         ],
         capture_output=True,
         text=True,

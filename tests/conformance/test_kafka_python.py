@@ -12,6 +12,8 @@ from kafka.errors import (
     UnknownTopicOrPartitionError,
 )
 
+from tests.conformance.settling import settle
+
 SECONDS_MAX = 20
 
 
@@ -27,6 +29,7 @@ def create(admin: KafkaAdminClient, topic: str, partitions: int = 1, **config: s
     admin.create_topics(
         {topic: {"num_partitions": partitions, "replication_factor": 1, "configs": configs}}
     )
+    settle(admin.config["bootstrap_servers"])
 
 
 def produce(bootstrap: str, topic: str, values: list[bytes], **options: object) -> list[int]:
@@ -162,8 +165,11 @@ def test_topics_are_listed_described_and_deleted(topic: str, admin: KafkaAdminCl
         create(admin, "no good")
 
 
-def test_the_cluster_and_its_directories_are_described(topic: str, admin: KafkaAdminClient) -> None:
+def test_the_cluster_and_its_directories_are_described(
+    bootstrap: str, topic: str, admin: KafkaAdminClient
+) -> None:
     create(admin, topic)
+    assert produce(bootstrap, topic, [b"a"]) == [0]
     cluster = admin.describe_cluster()
     assert [node["broker_id"] for node in cluster["brokers"]] == [1]
     assert topic in str(admin.describe_log_dirs())

@@ -11,7 +11,7 @@ import java.util.concurrent.TimeUnit;
 /**
  * Runs checks with Apache Kafka's own Java clients and console tools in one JVM, and prints one
  * JSON line for each: {"name": ..., "failure": null or text, "seconds": ...}. Arguments: bootstrap,
- * data directory, and the classes whose checks to run.
+ * data directory, "kafka" or "ottla", and the classes whose checks to run.
  */
 public final class Checks {
     interface Body {
@@ -24,12 +24,14 @@ public final class Checks {
     private static final PrintStream OUT = System.out;
     static String bootstrap;
     static String dataDirectory;
+    static boolean isKafka;
     private static int topics = 0;
 
     public static void main(String[] arguments) throws Exception {
         bootstrap = arguments[0];
         dataDirectory = arguments[1];
-        for (int i = 2; i < arguments.length; i++) {
+        isKafka = arguments[2].equals("kafka");
+        for (int i = 3; i < arguments.length; i++) {
             Class.forName(arguments[i]).getDeclaredMethod("define").invoke(null);
         }
         ExecutorService pool = Executors.newFixedThreadPool(THREADS);

@@ -68,7 +68,9 @@ final class JavaTools {
     }
 
     private static String topicCommand(String... more) throws Exception {
-        return run("org.apache.kafka.tools.TopicCommand", "", with(more));
+        String printed = run("org.apache.kafka.tools.TopicCommand", "", with(more));
+        JavaAdmin.settle();
+        return printed;
     }
 
     static String[] with(String... more) {
@@ -101,6 +103,7 @@ final class JavaTools {
         String topic = JavaAdmin.create(1, Map.of());
         String tool = "kafka.admin.ConfigCommand";
         run(tool, "", with("--alter", "--entity-type", "topics", "--entity-name", topic, "--add-config", "retention.ms=9999"));
+        JavaAdmin.settle();
         contains("retention.ms=9999", run(tool, "", with("--describe", "--entity-type", "topics", "--entity-name", topic)));
         run(tool, "", with("--alter", "--entity-type", "topics", "--entity-name", topic, "--delete-config", "retention.ms"));
         contains("segment.bytes=1073741824",
@@ -141,6 +144,7 @@ final class JavaTools {
 
     private static void logDirs() throws Exception {
         String topic = JavaAdmin.create(1, Map.of());
+        JavaClients.send(topic, 1, Map.of());
         String printed = run("org.apache.kafka.tools.LogDirsCommand", "", with("--describe", "--topic-list", topic));
         contains("\"partition\":\"" + topic + "-0\"", printed);
     }
