@@ -8,10 +8,10 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from ottla.model.types import Offset, TopicPartition
 from ottla.spark.discovery import Discovery
 from ottla.spark.errors import BadOption
-from ottla.spark.fetching import Manner
 from ottla.spark.planning import Range, split
 from ottla.spark.pushdown import Restriction, restriction
 from ottla.spark.schema import spark_schema
+from ottla.spark.source import Manner
 from ottla.spark.source_options import SourceOptions, source_options
 from ottla.spark.task import Task, read
 

@@ -1,8 +1,8 @@
 """Record batches to Arrow, a whole fetch at a time: no Python object per record.
 
 `record_walk` finds where records begin; then numpy parses one field of all records at once, a
-binary array is laid over the raw bytes with its offsets at the start and end of every key and
-value, and `take` picks every fourth element. The result owns its memory: the buffer that was
+binary array is laid over the raw bytes with its offsets at the start and end of every key or
+value, and `take` picks every second element. The result owns its memory: the buffer that was
 decoded may be filled anew at once. Compressed batches are unfolded a few at a time.
 """
 
@@ -99,11 +99,9 @@ class Decoder:
             "timestamp": lambda: self._timestamps(batches, counts, time_deltas, offsets, rows),
             "timestampType": lambda: _timestamp_types(batches, counts, rows),
             "headers": lambda: read_headers(data, array, fields.headers_start, fields.end),
+            "key": lambda: _pick(data, fields.key_start, fields.key_size),
+            "value": lambda: _pick(data, fields.value_start, fields.value_size),
         }
-        if "key" in self._columns or "value" in self._columns:
-            overlay = _overlay(data, fields)
-            made["key"] = lambda: _pick(overlay, 0, fields.key_size)
-            made["value"] = lambda: _pick(overlay, 2, fields.value_size)
         arrays = [made[name]() for name in self._columns]
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
@@ -167,22 +165,21 @@ def _read_fields(array: Bytes, at: Ints, ends: Ints) -> Fields:
     return Fields(key_start, key_size, value_start, value_size, headers_start, ends)
 
 
-def _overlay(data: Buffer, fields: Fields) -> "pa.Array":
-    """Binary elements over the raw bytes: key, gap, value, gap, key, gap, value, ..."""
-    count = len(fields.end)
-    offsets = np.empty(4 * count + 1, np.int32)
-    offsets[0:-1:4] = fields.key_start
-    offsets[1::4] = fields.key_start + np.maximum(fields.key_size, 0)
-    offsets[2::4] = fields.value_start
-    offsets[3::4] = fields.headers_start
-    offsets[-1] = offsets[-2]
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
-    return pa.Array.from_buffers(pa.binary(), 4 * count, buffers)
-
-
-def _pick(overlay: "pa.Array", first: int, sizes: Ints) -> "pa.Array":
-    indices = np.arange(first, len(overlay), 4, dtype=np.int32)
+def _pick(data: Buffer, starts: Ints, sizes: Ints) -> "pa.Array":
+    """A copy of the bytes at these places, which follow each other; null where a size is -1."""
+    count = len(starts)
     is_null = sizes < 0
+    if is_null.all():
+        return pa.nulls(count, pa.binary())
+    # Binary elements over the raw bytes: one to pick, a gap, one to pick, a gap, ..., none.
+    offsets = np.empty(2 * count + 1, np.int32)
+    offsets[0:-1:2] = starts
+    offsets[1::2] = starts + np.maximum(sizes, 0)
+    offsets[-1] = offsets[-2]
+    overlay = pa.Array.from_buffers(
+        pa.binary(), 2 * count, [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+    )
+    indices = np.arange(0, 2 * count, 2, dtype=np.int32)
     return overlay.take(pa.array(indices, mask=is_null if is_null.any() else None))
 
 

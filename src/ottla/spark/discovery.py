@@ -17,8 +17,8 @@ from ottla.client.offsets import EARLIEST, LATEST, find_offsets
 from ottla.env.network import Address
 from ottla.model.types import ZERO_UUID, Offset, TopicPartition, Uuid
 from ottla.spark.errors import BadOption, NoTopic, SparkError
-from ottla.spark.fetching import Source
 from ottla.spark.options import BOOTSTRAP
+from ottla.spark.source import Source
 from ottla.spark.source_options import Bound, SourceOptions
 
 Value = TypeVar("Value")

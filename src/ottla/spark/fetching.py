@@ -17,14 +17,14 @@ from ottla.client.session import parse_addresses
 from ottla.client.unpacking import Transactions
 from ottla.env.network import Address
 from ottla.model.errors import ErrorCode
-from ottla.model.types import ZERO_UUID, Offset, Uuid
+from ottla.model.types import ZERO_UUID, Offset
 from ottla.protocol.messages import fetch as wire
 from ottla.protocol.messages import list_offsets, metadata
 from ottla.records.batch import Buffer
 from ottla.spark.errors import DataLoss, SparkError
 from ottla.spark.link import Link, borrow, give_back
-from ottla.spark.options import Access
 from ottla.spark.scanning import Placed, scan
+from ottla.spark.source import Manner, Source
 
 DEADLINE_MS = 60_000
 TRUNCATED_MS_MAX = 10_000  # A new leader may not yet know how far the log is committed.
@@ -36,33 +36,6 @@ FEW_OFFSETS, FIRST_BYTES = 10_000, 256 * 1024  # A short range begins small: mos
 GONE = (ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
 log = logging.getLogger("ottla.spark")
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A partition and where its leader was when the task was planned."""
-
-    topic: str
-    topic_id: Uuid
-    partition: int
-    leader: Address
-
-    def __str__(self) -> str:
-        return f"{self.topic}-{self.partition}"
-
-    def with_id(self, topic_id: Uuid) -> "Source":
-        return replace(self, topic_id=topic_id)
-
-
-@dataclass(frozen=True, slots=True)
-class Manner:
-    """How to fetch; the same for all tasks of a query."""
-
-    access: Access
-    isolation: int
-    fetch_bytes: int
-    wait_ms: int
-    fails_on_data_loss: bool
 
 
 @dataclass(slots=True)

@@ -5,6 +5,7 @@ of numpy; a table over a length's first two bytes says how far it is to the next
 many records is cut into lanes by guessing where a record begins. A guess is only believed when the
 lane before it ends exactly there, so the result is that of the plain loop, which also takes over
 where lanes do not pay (few records) or not suffice (a record of 8 KiB and more, a wrong guess).
+Where many records in a row had one length, the loop looks at once how many more have it.
 """
 
 from typing import Any
@@ -19,6 +20,7 @@ LANE_RECORDS = 128
 STEPS = 32  # Between two looks whether all lanes are done.
 STEPS_MAX = 20 * LANE_RECORDS
 GUESS_RECORD_BYTES_MAX = 400  # Beyond, a batch has too few records to be worth the guesses.
+ALIKE_MIN = 32  # So many records of one length, and it is worth to ask for more of them at once.
 RECORD_BYTES_MIN = 7  # Length, attributes, two deltas, two lengths, number of headers.
 Words = np.ndarray[Any, np.dtype[np.uint16]]
 
@@ -44,16 +46,23 @@ def record_starts(data: Buffer, array: Bytes, starts: Ints, ends: Ints, counts: 
 
     ValueError or IndexError where the lengths do not add up.
     """
-    if len(array) > 2 and int(counts.sum()) > LANES_MIN:
-        words = np.lib.stride_tricks.as_strided(
-            array[:2].view("<u2"), shape=(len(array) - 1,), strides=(1,), writeable=False
-        )
+    words = _words(array)
+    if int(counts.sum()) > LANES_MIN:
         lanes = _lanes(array, words, starts, ends, counts)
         if len(lanes) >= LANES_MIN:
             found = _walk_together(words, lanes, np.append(lanes[1:], ends[-1]), starts, ends)
             if found is not None and _has_counts(found, starts, counts):
                 return found
-    return _walk_one_by_one(data, starts.tolist(), ends.tolist(), counts.tolist())
+    return _walk_one_by_one(data, words, starts.tolist(), ends.tolist(), counts.tolist())
+
+
+def _words(array: Bytes) -> Words:
+    """Each byte with the one after it, without a copy."""
+    if len(array) < 2:
+        return np.empty(0, np.uint16)
+    return np.lib.stride_tricks.as_strided(
+        array[:2].view("<u2"), shape=(len(array) - 1,), strides=(1,), writeable=False
+    )
 
 
 def _lanes(array: Bytes, words: Words, starts: Ints, ends: Ints, counts: Ints) -> Ints:
@@ -125,27 +134,55 @@ def _has_counts(found: Ints, starts: Ints, counts: Ints) -> bool:
     return bool((np.diff(edges) == counts).all())
 
 
-def _walk_one_by_one(data: Buffer, starts: list[int], ends: list[int], counts: list[int]) -> Ints:
+def _walk_one_by_one(
+    data: Buffer, words: Words, starts: list[int], ends: list[int], counts: list[int]
+) -> Ints:
     """Nothing but the walk: this loop is the one place that touches each record in Python."""
+    pieces: list[Ints] = []
     found: list[int] = []
-    append, advances = found.append, ADVANCE_LIST
-    for position, end, count in zip(starts, ends, counts, strict=True):
-        for _ in range(count):
-            append(position)
-            advance = advances[data[position] | data[position + 1] << 8]
-            position = position + advance if advance else _end_of_large(data, position)
+    word_at, advances = words.item, ADVANCE_LIST
+    for start, end, count in zip(starts, ends, counts, strict=True):
+        position, left = start, count
+        while left:
+            first, steps = position, min(left, ALIKE_MIN)
+            found.append(first)
+            found += [
+                position := position + (advances[word_at(position)] or _large(data, position))
+                for _ in range(steps)
+            ]
+            found.pop()  # What follows the last record.
+            left -= steps
+            size = position - found[-1]
+            if left and position - first == ALIKE_MIN * size:
+                alike = _alike(words, position, size, left)
+                if alike:
+                    pieces.append(np.array(found, np.int64))
+                    found = []
+                    pieces.append(np.arange(position, position + alike * size, size))
+                    position += alike * size
+                    left -= alike
         if position != end:
             raise ValueError(f"{count} records end at byte {position}, their batch at {end}")
-    return np.array(found, np.int64)
+    pieces.append(np.array(found, np.int64))
+    return np.concatenate(pieces)
 
 
-def _end_of_large(data: Buffer, position: int) -> int:
-    size = shift = 0
+def _alike(words: Words, position: int, size: int, most: int) -> int:
+    """How many records from here on, up to `most`, begin with the length of the one before."""
+    if not ADVANCES[words[position - size]]:
+        return 0  # Two bytes do not tell the whole length.
+    is_same = words[position : position + most * size : size] == words[position - size]
+    return len(is_same) if is_same.all() else int(is_same.argmin())
+
+
+def _large(data: Buffer, position: int) -> int:
+    """How many bytes a record takes whose length has more than two."""
+    at, size, shift = position, 0, 0
     while shift <= 28:
-        byte = data[position]
-        position += 1
+        byte = data[at]
+        at += 1
         size |= (byte & 0x7F) << shift
         if byte < 0x80:
-            return position + (size >> 1)
+            return at - position + (size >> 1)
         shift += 7
     raise ValueError("the length of a record has more than five bytes")

@@ -14,11 +14,12 @@ from ottla.env.network import Address
 from ottla.model.types import ZERO_UUID, Offset, TopicPartition
 from ottla.protocol.messages import fetch as wire
 from ottla.records.batch import Batch, Buffer
-from ottla.spark.fetching import NAMES_VERSION_MAX, Source
+from ottla.spark.fetching import NAMES_VERSION_MAX
 from ottla.spark.link import borrow, give_back
 from ottla.spark.options import Access
 from ottla.spark.planning import Range, limited_by_bytes
 from ottla.spark.scanning import scan
+from ottla.spark.source import Source
 
 SAMPLE_BYTES = 64 * 1024
 Rates = dict[TopicPartition, float]

@@ -5,6 +5,8 @@ A plain session works too, slower. What the caller sets goes before what is set 
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ottla.spark.spark_home import use_light_home
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 # them: a data source cannot see the session's settings.
 PUSHDOWN_VARIABLE = "OTTLA_SPARK_FILTER_PUSHDOWN"
 PUSHDOWN_SETTING = "spark.sql.python.filterPushdown.enabled"
+THREADS_VARIABLE = "OMP_NUM_THREADS"
 
 FAST = {
     # Exactly this value ends the counting of bytes per row, which makes every Python sink 12 times
@@ -59,7 +62,26 @@ def session(
         builder = builder.master(master or os.environ.get("SPARK_MASTER") or f"local[{cores}]")
     for key, value in {**SETTINGS, **given}.items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    with _few_threads():
+        return builder.getOrCreate()
+
+
+@contextmanager
+def _few_threads() -> Iterator[None]:
+    """While the JVM starts, which hands its environment to the Python processes that plan.
+
+    Each of them loads numpy, which would make a thread per core for linear algebra, and they spin
+    for a while: a tenth of a second of CPU for every stream. Tasks get what Spark gives them, one
+    thread per core of the task.
+    """
+    if THREADS_VARIABLE in os.environ:
+        yield
+        return
+    os.environ[THREADS_VARIABLE] = "1"
+    try:
+        yield
+    finally:
+        del os.environ[THREADS_VARIABLE]
 
 
 def setting_name(key: str) -> str:

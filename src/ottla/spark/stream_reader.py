@@ -28,13 +28,14 @@ from ottla.spark.discovery import Discovery
 from ottla.spark.errors import BadOption, DataLoss, NoTopic
 from ottla.spark.offsets import Progress
 from ottla.spark.planning import Range, limited, split
-from ottla.spark.sampling import Sampler
 from ottla.spark.source_options import SourceOptions, source_options
 from ottla.spark.task import Task, read
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
+
+    from ottla.spark.sampling import Sampler
 
 log = logging.getLogger("ottla.spark")
 
@@ -104,7 +105,7 @@ class Driver:
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
         self._discovery = Discovery(options)
-        self._sampler = Sampler(options.access)
+        self._sampler: Sampler | None = None  # Only a stream with a limit in bytes needs it.
         self.latest: Progress | None = None  # As last asked for.
         self._final: Progress | None = None  # Where a query that takes what there is stops.
         self._triggered_at: float | None = None
@@ -214,12 +215,19 @@ class Driver:
                 for one in ranges
                 if offsets[one.place] > one.start
             ]
-            offsets |= self._sampler.ends(
+            offsets |= self._sampled().ends(
                 rest,
                 self._options.bytes_max,
                 lambda: self._discovery.sources([one.place for one in rest]),
             )
         return Progress(offsets, end.ids)
+
+    def _sampled(self) -> "Sampler":
+        if self._sampler is None:
+            from ottla.spark.sampling import Sampler
+
+            self._sampler = Sampler(self._options.access)
+        return self._sampler
 
     def _progress(self, offsets: Mapping[TopicPartition, Offset]) -> Progress:
         topics = dict.fromkeys(place.topic for place in offsets)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import InputPartition
 
 from ottla.model.types import Offset
-from ottla.spark.fetching import Fetcher, Manner, Source
+from ottla.spark.source import Manner, Source
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,6 +29,7 @@ class Task(InputPartition):
 
 def read(task: Task, manner: Manner, columns: tuple[str, ...]) -> "Iterator[pa.RecordBatch]":
     from ottla.spark.columnar import Decoder
+    from ottla.spark.fetching import Fetcher
 
     source = task.source
     decoder = Decoder(source.topic, source.partition, columns)

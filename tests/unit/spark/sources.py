@@ -7,8 +7,9 @@ from ottla.client.offsets import READ_UNCOMMITTED
 from ottla.env.network import Address
 from ottla.model.types import TopicPartition
 from ottla.spark.discovery import Discovery
-from ottla.spark.fetching import Fetcher, Manner, Source
+from ottla.spark.fetching import Fetcher
 from ottla.spark.options import Access
+from ottla.spark.source import Manner, Source
 from ottla.spark.source_options import SourceOptions, source_options
 from ottla.testing import Broker
 

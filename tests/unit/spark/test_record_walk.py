@@ -37,11 +37,23 @@ def walk(data: bytes, starts: list[int], ends: list[int], counts: list[int]) -> 
         [[10, 60, 61, 62, 63, 64, 100, 8000] * 3] * 100,
         [[5] * count for count in range(60)] * 3,
         [[10, 8200, 20]] * 90,
+        [[1000] * 900, [1000] * 33 + [1001] * 900 + [1000], [500] * 32, [500] * 33],
+        [[16_000] * 40 + [32_384] * 40 + [16_000] * 40],
         [[10, 3_000_000, 20], [1]],
         [[0]],
         [[]],
     ],
-    ids=["even", "one and two bytes", "uneven", "large", "huge", "one", "none"],
+    ids=[
+        "even",
+        "one and two bytes",
+        "uneven",
+        "large",
+        "alike",
+        "alike in two bytes",
+        "huge",
+        "one",
+        "none",
+    ],
 )
 def test_every_start_is_found(sizes: list[list[int]]) -> None:
     data, starts, ends, counts, records = batches_of(sizes)
@@ -93,6 +105,14 @@ def test_lengths_that_do_not_add_up_are_refused(batches: int) -> None:
     data, starts, ends, counts, _ = batches_of([[10] * 5] * batches)
     ends[0] -= 1
     with pytest.raises(ValueError, match="5 records end at byte"):
+        walk(data, starts, ends, counts)
+
+
+@pytest.mark.parametrize("change", [-1, 1])
+def test_one_record_less_or_more_among_many_alike_is_refused(change: int) -> None:
+    data, starts, ends, counts, _ = batches_of([[1000] * 300])
+    counts[0] += change
+    with pytest.raises((IndexError, ValueError)):
         walk(data, starts, ends, counts)
 
 
