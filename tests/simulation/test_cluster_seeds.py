@@ -57,6 +57,17 @@ def test_what_was_found_once_in_a_busy_run_stays_away(seed: int) -> None:
     simulate_cluster(seed, plan)
 
 
+def test_a_disk_that_fails_while_records_are_on_their_way_to_it_does_not_end_in_a_bug() -> None:
+    """The metadata log lies on it, so the node ends, but by the disk's own error."""
+    simulate_cluster(92640)
+
+
+def test_a_crash_in_the_middle_of_cleaning_the_metadata_log_forgets_no_epoch() -> None:
+    """A leader that did had others cut what was committed."""
+    plan = cluster_plan_for(169)
+    simulate_cluster(169, replace(plan, rates=replace(plan.rates, voter_change=1.0)))
+
+
 def test_a_dead_broker_that_has_everything_is_not_passed_over_for_two_that_lost_power() -> None:
     """A new controller heard of the dead one first, and took it out of the ISR."""
     left_out = ("reset", "clock_jump", "producers", "consumers")

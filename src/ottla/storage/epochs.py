@@ -39,6 +39,23 @@ class LeaderEpochs:
         self.latest = epoch
         self.is_dirty = True
 
+    def found(self, epoch: int, offset: Offset) -> None:
+        """A batch of `epoch` lies at `offset`, whatever the entries say: the file of them may be
+        as of a later start of the log than its segments are.
+        """
+        if epoch < 0 or (epoch == self.latest and offset >= self._starts[-1]):
+            return
+        place = bisect_right(self._starts, offset)
+        if place and self._epochs[place - 1] >= epoch:
+            return
+        if place == len(self._epochs) or self._epochs[place] < epoch:
+            self.assign(epoch, offset)
+            return
+        is_known = self._epochs[place] == epoch
+        self._starts[place : place + is_known] = [offset]
+        self._epochs[place : place + is_known] = [epoch]
+        self.is_dirty = True
+
     def end_offset_for(self, epoch: int, log_end: Offset) -> tuple[int, Offset]:
         """The greatest epoch <= `epoch` and where it ended; (-1, -1) if nobody can tell."""
         if epoch < 0:

@@ -333,6 +333,7 @@ class Log:
 
     def abandon(self) -> None:
         """Let go of all files as they are: the directory failed, or the log is deleted."""
+        self._forget_staged()
         self._segments.forget()
 
     def _complete_transactions(self) -> None:
@@ -371,15 +372,15 @@ class Log:
 
     def _take_back(self) -> None:
         """Undo what was staged: offsets, producers, epochs, and whatever reached the files."""
-        if not self._staged:
-            return
-        self._staged = []
-        self._staged_bytes = 0
-        self._completed = []
+        if self._staged:
+            self._forget_staged()
+            self._segments.cut(self.end_offset)
+
+    def _forget_staged(self) -> None:
+        self._staged, self._staged_bytes, self._completed = [], 0, []
         self.staged_end = self.end_offset
         self.producers.take_back()
         self.epochs.truncate_from_end(self.end_offset)
-        self._segments.cut(self.end_offset)
 
     def _end_at(self, offset: Offset) -> None:
         self.end_offset = self.staged_end = self._segments.active.next_offset = offset

@@ -57,8 +57,7 @@ def recover(
         ):
             break
         segment.note(batch, position)
-        if batch.leader_epoch > epochs.latest:
-            epochs.assign(batch.leader_epoch, batch.base_offset)
+        epochs.found(batch.leader_epoch, batch.base_offset)
         if batch.producer_id >= 0:
             note_producer(segment, batch, position, producers)
         if progress is not None and segment.size - reported >= _PROGRESS_BYTES:

@@ -17,6 +17,7 @@ from ottla.quorum.election_state import ElectionState, from_json
 from ottla.quorum.log_view import NeedsSnapshot, OffsetAndEpoch, compare
 from ottla.quorum.voters import Address, Voter, Voters
 from ottla.records.batch import Batch
+from ottla.storage.checkpoint import encode_epochs, replace_file
 from tests.unit.broker.driving import LOG, ONE, SEGMENT, Node, run
 
 STATIC = Voters.of([Voter(ONE, ZERO_UUID, {"CONTROLLER": Address("h", 9093)})])
@@ -176,6 +177,18 @@ def test_it_says_where_each_epoch_ends() -> None:
     assert log.epoch_end(0) is None
     assert log.epoch_end(1) == log.epoch_end(3) == OffsetAndEpoch(2, 1)
     assert log.epoch_end(4) == log.epoch_end(9) == OffsetAndEpoch(3, 4)
+
+
+def test_a_crash_between_the_epochs_and_the_segments_of_a_cleaning_forgets_no_epoch() -> None:
+    """It led then, and had its followers cut what was committed."""
+    node = formatted()
+    log, _ = loaded(node)
+    write(node, log, 1, *TOPICS)
+    log.abandon()
+    node.disk.kill()
+    replace_file(node.disk, f"{LOG}/leader-epoch-checkpoint", encode_epochs([(1, 3)]))
+    log, _ = loaded(node)
+    assert log.epoch_end(1) == OffsetAndEpoch(3, 1)
 
 
 def test_a_log_that_was_cleaned_begins_at_its_snapshot_after_a_restart_too() -> None:

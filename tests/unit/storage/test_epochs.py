@@ -79,3 +79,39 @@ def test_epochs_and_offsets_only_grow(entries: list[tuple[int, int]]) -> None:
     assert len({offset for _, offset in kept}) == len({epoch for epoch, _ in kept}) == len(kept)
     for epoch, offset in kept:
         assert epochs.epoch_of(offset) == epoch
+
+
+@given(
+    steps=st.lists(st.tuples(st.integers(0, 2), st.integers(1, 5)), max_size=12),
+    known_from=st.integers(0, 60),
+    known_to=st.integers(0, 60),
+)
+def test_what_lies_in_the_log_is_found_whatever_the_file_knew(
+    steps: list[tuple[int, int]], known_from: int, known_to: int
+) -> None:
+    epoch, offset = 0, 0
+    batches, whole = [], LeaderEpochs()
+    for later, size in steps:
+        epoch += later
+        batches.append((epoch, offset))
+        whole.assign(epoch, offset)
+        offset += size
+    epochs = LeaderEpochs(whole.entries())
+    epochs.truncate_from_start(known_from)
+    epochs.truncate_from_end(known_to)
+    for batch in batches:
+        epochs.found(*batch)
+    epochs.truncate_from_end(offset)
+    assert epochs.entries() == whole.entries()
+
+
+def test_a_batch_of_no_epoch_says_nothing() -> None:
+    epochs = LeaderEpochs()
+    epochs.found(-1, 0)
+    assert epochs.entries() == []
+
+
+def test_what_lies_in_the_log_counts_more_than_what_the_file_says() -> None:
+    epochs = epochs_of((1, 10), (2, 50))
+    epochs.found(3, 40)
+    assert epochs.entries() == [(1, 10), (3, 40)]

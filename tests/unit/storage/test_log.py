@@ -46,6 +46,17 @@ def test_what_is_staged_has_offsets_but_is_not_there_yet() -> None:
     assert [batch.base_offset for batch in read_all(log)] == [0, 3]
 
 
+def test_a_log_whose_disk_is_gone_has_nothing_staged_and_can_be_left() -> None:
+    log = open_log(make_disk())
+    log.stage(make_batch(2), 0)
+    log.flush(NOW)
+    log.stage(make_batch(3), 0)
+    log.abandon()
+    assert (log.staged_end, log.end_offset) == (2, 2)
+    log.truncate_to(log.end_offset)  # As whoever led it does.
+    log.flush(NOW)
+
+
 def test_all_that_is_staged_goes_out_with_one_write() -> None:
     disk = make_disk()
     log = open_log(disk)
