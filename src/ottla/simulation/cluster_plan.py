@@ -52,6 +52,11 @@ class ClusterPlan(Plan):
         """Nobody loses power whose records are not kept by someone else."""
         return False
 
+    @property
+    def is_delayed(self) -> bool:
+        """Requests may arrive after whoever sent them has given up, and asked someone else."""
+        return any(getattr(self.rates, name) for name in DELAYS)
+
     def happening(self) -> dict[str, float]:
         rates = {field.name: getattr(self.rates, field.name) for field in fields(self.rates)}
         return {name: rate for name, rate in rates.items() if rate}
