@@ -444,8 +444,6 @@ class World:
         key = self.key(self.random.choice(sorted(self.nodes)))
         request: Any
         if key.id in leader.quorum.voters.by_id:
-            if len(leader.quorum.voters.by_id) <= self.size - 1:
-                return
             request = remove_raft_voter.Request(CLUSTER, key.id, key.directory_id)
         else:
             where = [add_raft_voter.Listener("CONTROLLER", str(key.id), 1)]

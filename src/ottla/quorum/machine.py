@@ -38,6 +38,7 @@ from ottla.quorum.leadership import Leader, first_records
 from ottla.quorum.log_view import LogView
 from ottla.quorum.messages import Leadership, address_in
 from ottla.quorum.roles import Candidate, Follower, Prospective, Resigned, Role, Unattached
+from ottla.quorum.standing import may_stand
 from ottla.quorum.timing import Below, Timing
 from ottla.quorum.voter_history import VoterHistory
 from ottla.quorum.voters import Address, ReplicaKey, Voters
@@ -135,7 +136,7 @@ class Quorum:
                     standing.leader_lost(self, now)
                 elif role.stand_at is not None and now >= role.stand_at:
                     standing.leader_lost(self, now, by_hint=True)
-            case Unattached() | Resigned() if self.is_voter or isinstance(role, Resigned):
+            case Unattached() | Resigned() if may_stand(self) or isinstance(role, Resigned):
                 is_leaving = isinstance(role, Resigned) and role.is_leaving
                 if now >= role.stand_at and not is_leaving:
                     standing.leader_lost(self, now)
@@ -271,7 +272,7 @@ class Quorum:
         if isinstance(role, Leader):
             times += serving.deadlines(self, role)
             times += [] if self.change is None else [self.change.give_up_at]
-        elif not isinstance(role, Unattached) or self.is_voter:
+        elif not isinstance(role, Unattached) or may_stand(self):
             times += role.deadlines()
         return min(times, default=None)
 

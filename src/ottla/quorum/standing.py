@@ -38,9 +38,18 @@ if TYPE_CHECKING:
     from ottla.quorum.machine import Quorum
 
 
+def may_stand(quorum: "Quorum") -> bool:
+    """Whether we vote, or did before a change that may not be committed.
+
+    One who was taken out may be the only one to have the record that says so: then nobody else can
+    be elected. (Ongaro's thesis, 4.2.2.)
+    """
+    return quorum.is_controller and quorum.history.names(quorum.key)
+
+
 def leader_lost(quorum: "Quorum", now: Monotonic, *, by_hint: bool = False) -> None:
     """Nothing was heard of the leader in time, or (a hint) its connection closed."""
-    if quorum.is_voter:
+    if may_stand(quorum):
         stand(quorum, now, doubted=quorum.state.leader if by_hint else None)
     else:
         quorum.wait(Unattached(now))

@@ -191,15 +191,14 @@ def log_grew(quorum: "Quorum") -> None:
 
 
 def committed(quorum: "Quorum", now: Monotonic) -> None:
-    change = quorum.change
-    if change is None or change.offset is None or change.offset >= (quorum.high_watermark or 0):
-        return
-    quorum.change = None
-    _answered(quorum, change)
-    if quorum.voters.voter(quorum.key) is None and isinstance(quorum.role, Leader):
-        standing.resign(
-            quorum, quorum.role, now
-        )  # It led until the others had taken note that it votes no more.
+    change, known = quorum.change, quorum.high_watermark or 0
+    if change is not None and change.offset is not None and change.offset < known:
+        quorum.change = None
+        _answered(quorum, change)
+    is_left_out = quorum.voters.voter(quorum.key) is None and quorum.history.changed_at < known
+    if is_left_out and isinstance(quorum.role, Leader):
+        # It led until the others had taken note that it votes no more.
+        standing.resign(quorum, quorum.role, now)
 
 
 def time_passed(quorum: "Quorum", now: Monotonic) -> None:

@@ -5,7 +5,7 @@ what was before it. Static voters and those of a snapshot lie before everything.
 """
 
 from ottla.model.types import Offset
-from ottla.quorum.voters import Voters
+from ottla.quorum.voters import ReplicaKey, Voters
 
 BEFORE_THE_LOG: Offset = -1
 
@@ -36,6 +36,10 @@ class VoterHistory:
     def voters_at(self, offset: Offset) -> Voters:
         """As of the log up to, not including, `offset`: what a snapshot there has to name."""
         return next((v for at, v in reversed(self._voters) if at < offset), self._voters[0][1])
+
+    def names(self, key: ReplicaKey) -> bool:
+        """Whether it votes, or did before a record that may yet be truncated."""
+        return any(voters.has(*key) for _, voters in self._voters)
 
     def voters_read(self, offset: Offset, voters: Voters) -> None:
         assert offset > self.changed_at, "records are read in order"

@@ -1,13 +1,17 @@
 """Adding, removing and updating voters, as the leader does it."""
 
 from ottla.model.errors import ErrorCode
+from ottla.model.types import NodeId, Offset
 from ottla.protocol.messages import (
     add_raft_voter,
     api_versions,
     remove_raft_voter,
     update_raft_voter,
+    vote,
 )
 from ottla.quorum.effects import AppendControl, EndEpoch
+from ottla.quorum.election_state import ElectionState
+from ottla.quorum.roles import Resigned
 from ottla.quorum.voter_history import VoterHistory
 from tests.unit.quorum.scene import CLUSTER, Stage, key, voters
 
@@ -94,6 +98,31 @@ def test_a_leader_that_is_removed_leads_until_that_is_committed() -> None:
     stage.fetch(3, stage.log.end_offset, 1)
     assert EndEpoch(1) in stage.effects
     assert not stage.quorum.is_leader
+
+
+def taken_out() -> Stage:
+    """Started again with a record that nobody else may have: it votes no more."""
+    stage = Stage(among=(1, 2), epochs=[1, 1, 1], state=ElectionState(1, NodeId(1)))
+    stage.quorum.history.voters_read(Offset(2), voters(2))
+    return stage
+
+
+def test_who_was_taken_out_stands_while_that_may_not_be_committed() -> None:
+    """The other's log may be shorter, and so nobody else could be elected."""
+    stage = taken_out()
+    stage.elect()
+    end = stage.log.end_offset
+    stage.fetch(2, end, stage.quorum.state.epoch)
+    assert stage.quorum.high_watermark == end
+    assert isinstance(stage.quorum.role, Resigned), "now it is committed that it votes no more"
+
+
+def test_who_was_taken_out_for_good_does_not_stand() -> None:
+    stage = taken_out()
+    stage.quorum.history.committed(Offset(3))
+    stage.start()
+    stage.wait(3000)
+    assert not stage.requests(vote.Request)
 
 
 def test_what_makes_no_sense_is_refused() -> None:
