@@ -24,6 +24,9 @@ PIECES_PER_SEND_MAX = 64
 SEND_BYTES_PER_TURN_MAX = 4 << 20  # Then others get their turn.
 RANGE_COPIED_BYTES_MAX = 32 << 10  # Below this a read and one sendmsg beat sendmsg + sendfile.
 READ_AHEAD_BYTES = 1 << 20
+# A read of so much is worth another look at who else has sent: of less the look costs too much, and
+# more makes large writes by itself, which should come while it is in the CPU's cache.
+GATHER_BYTES_MIN, GATHER_BYTES_MAX = 64 << 10, 128 << 10
 
 
 class SocketNetwork:
@@ -208,6 +211,8 @@ class SocketChannel:
                 count = 0
             if count > 0:
                 self._peer.received(count)
+                if GATHER_BYTES_MIN <= count <= GATHER_BYTES_MAX:
+                    self._network.selector.is_gathering = True
             elif count == 0:
                 self.close()
         if events & WRITE and self._socket is not None:

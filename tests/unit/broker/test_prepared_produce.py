@@ -18,7 +18,13 @@ from ottla.protocol.messages import produce as wire
 from ottla.records.batch import Batch
 from ottla.records.record import read_records
 from tests.unit.broker.requests import batch, produce_request
-from tests.unit.broker.serving import Client, World, serving
+from tests.unit.broker.serving import (
+    BROKER_RESOURCE,
+    TOPIC_RESOURCE,
+    Client,
+    World,
+    serving,
+)
 
 VERSIONS = range(3, 14)
 
@@ -362,6 +368,31 @@ def test_what_was_prepared_is_forgotten_when_the_topic_goes(
             world.topic("t")
         pair.tell(produce_request(batch(b"second")), 12)
         assert len(worlds[0].log_bytes()) == len(batch(b"second"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "config"),
+    [
+        (TOPIC_RESOURCE, "t", "max.message.bytes"),
+        (TOPIC_RESOURCE, "t", "internal.segment.bytes"),
+        (BROKER_RESOURCE, "", "message.max.bytes"),
+    ],
+)
+def test_a_bound_that_changes_holds_for_what_was_prepared_before(
+    monkeypatch: pytest.MonkeyPatch, kind: int, name: str, config: str
+) -> None:
+    with two_brokers(monkeypatch) as worlds:
+        pair = Pair(worlds)
+        records = batch(bytes(3000))
+        counts = []
+        for bound in (None, len(records) - 1, len(records)):
+            if bound is not None:
+                for world in worlds:
+                    world.configure(name, config, bound, kind)
+            pair.tell(produce_request(records), 12)
+            pair.tell(produce_request(records), 12)
+            counts.append(len(worlds[0].log_bytes()) // len(records))
+        assert counts == [2, 2, 4]
 
 
 def test_a_disk_that_is_full_or_fails_is_answered_alike(monkeypatch: pytest.MonkeyPatch) -> None:

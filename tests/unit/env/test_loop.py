@@ -5,6 +5,8 @@ import contextlib
 import socket
 from collections.abc import Iterator
 
+import pytest
+
 from ottla.env.loop import READ, DispatchLoop
 
 
@@ -97,3 +99,39 @@ def test_whoever_looks_knows_whether_events_are_being_handed_out() -> None:
         loop.selector.unregister(here)
         here.close()
         there.close()
+
+
+@pytest.mark.parametrize("is_gathering", [False, True])
+def test_when_much_came_whoever_is_ready_by_then_shares_the_turn(is_gathering: bool) -> None:
+    with running_loop() as loop, contextlib.ExitStack() as open_sockets:
+        sockets = [s for _ in range(3) for s in socket.socketpair()]
+        for each in sockets:
+            each.setblocking(False)
+            open_sockets.enter_context(each)
+        first, first_peer, second, second_peer, other, other_peer = sockets
+        events: list[object] = []
+
+        class Much(Reader):
+            def ready(self, events: int) -> None:
+                super().ready(events)
+                loop.selector.is_gathering = is_gathering
+                second_peer.send(b"second")
+                other_peer.send(b"other")  # For asyncio, which is told of it once.
+
+        loop.selector.register(first, READ, Much(first, events))
+        loop.selector.register(second, READ, Reader(second, events))
+        loop.add_reader(other, lambda: events.append(other.recv(100)))
+        loop.selector.after_dispatch = lambda: events.append("end of turn")
+
+        async def run() -> None:
+            first_peer.send(b"first")
+            await asyncio.sleep(0.01)
+
+        loop.run_until_complete(run())
+        assert events[0] == b"first"
+        assert events.index("end of turn") == (2 if is_gathering else 1)
+        assert events.count(b"second") == events.count(b"other") == 1
+        assert not loop.selector.is_gathering
+        loop.remove_reader(other)
+        loop.selector.unregister(first)
+        loop.selector.unregister(second)

@@ -10,7 +10,14 @@ from ottla.env.disk import real_disk
 from ottla.env.files import FileRange
 from ottla.env.loop import DispatchLoop
 from ottla.env.network import Address, Channel, Listening, Piece
-from ottla.env.sockets import RANGE_COPIED_BYTES_MAX, SocketListener, SocketNetwork
+from ottla.env.sockets import (
+    GATHER_BYTES_MAX,
+    GATHER_BYTES_MIN,
+    RANGE_COPIED_BYTES_MAX,
+    SocketChannel,
+    SocketListener,
+    SocketNetwork,
+)
 from ottla.env.workers import ThreadWorkers
 
 
@@ -188,3 +195,40 @@ def test_without_descriptors_the_listener_rests_and_then_goes_on() -> None:
         door.close()
 
     run(test)
+
+
+@pytest.mark.parametrize(
+    ("size", "looks_again"),
+    [(GATHER_BYTES_MIN - 1, False), (GATHER_BYTES_MIN, True), (GATHER_BYTES_MAX + 1, False)],
+)
+def test_a_turn_in_which_much_came_looks_again_before_it_ends(size: int, looks_again: bool) -> None:
+    """So that what came meanwhile from others is written with it."""
+    events: list[object] = []
+    large, small = socket.socketpair(), socket.socketpair()
+    is_done = asyncio.Event()
+
+    class Noting(Answering):
+        def buffer(self) -> memoryview:
+            return memoryview(bytearray(2 * GATHER_BYTES_MAX))
+
+        def received(self, count: int) -> None:
+            events.append(count)
+            if count == size:
+                small[1].send(b"?")
+            else:
+                is_done.set()
+
+    async def test(network: SocketNetwork) -> None:
+        network.before_sending = lambda: events.append("end of turn")
+        for here, _ in (large, small):
+            here.setblocking(False)
+            SocketChannel(network, here, lambda channel: Noting(channel, []))
+        large[1].sendall(bytes(size))
+        await is_done.wait()
+        events.append("end of turn")  # Of the one that is under way, at the latest.
+        assert (events.index(1) < events.index("end of turn")) is looks_again
+
+    run(test)
+    for pair in (large, small):
+        for each in pair:
+            each.close()
