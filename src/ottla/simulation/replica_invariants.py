@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ottla.broker.partition import Partition
+from ottla.broker.quorum_driver import QuorumDriver
 from ottla.broker.replicated_partition import ReplicatedPartition
 from ottla.broker.server import Broker
 from ottla.metadata.cluster import Partition as State
@@ -63,12 +64,12 @@ class ReplicaInvariants:
         A node that does not serve yet may be the active controller, and the only one to know.
         """
         for machine in self._nodes.machines.values():
-            broker = machine.latest
-            if broker is not None and broker.image.offset > self._offset:
-                self._offset = broker.image.offset
+            driver: QuorumDriver | None = getattr(machine.latest, "quorum", None)
+            if driver is not None and driver.image.offset > self._offset:
+                self._offset = driver.image.offset
                 self._states = {
                     (topic.id, index): state
-                    for topic in broker.image.topics_by_name.values()
+                    for topic in driver.image.topics_by_name.values()
                     for index, state in topic.partitions.items()
                 }
 
