@@ -65,8 +65,9 @@ def test_a_disk_that_fails_while_records_are_on_their_way_to_it_does_not_end_in_
 # The same of runs whose voters change: a broker that was the only voter, and was not heard when
 # there were others again (93); a crash in the middle of cleaning a metadata log, after which it had
 # forgotten an epoch, and as the leader had others cut what was committed (169); a voter that was
-# killed when it alone knew that it was one no more, so that nobody could be elected (367).
-@pytest.mark.parametrize("seed", [93, 169, 367])
+# killed when it alone knew that it was one no more, so that nobody could be elected (367); records
+# that a killed broker had not synced, and that it lost with the power after it was started (543).
+@pytest.mark.parametrize("seed", [93, 169, 367, 543])
 def test_what_was_found_once_while_voters_changed_stays_away(seed: int) -> None:
     plan = cluster_plan_for(seed)
     simulate_cluster(seed, replace(plan, rates=replace(plan.rates, voter_change=1.0)))

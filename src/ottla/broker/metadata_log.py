@@ -166,6 +166,7 @@ class MetadataLog:
             clean=False,
             now=self._env.clock.wall(),
         )
+        self._log.sync()  # A crash may have left its end in the page cache: we say that we have it.
         self._env.disk.sync_directory(self.directory)  # Its first segment may be new.
         if self._log.end_offset < start:
             # All that the log has is in the snapshot.

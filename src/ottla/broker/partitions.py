@@ -305,6 +305,8 @@ class Partitions:
                 is_new=is_new or may_replace,
                 may_replace=may_replace,
             )
+            if config.flush_messages == 1 and log.recovery_point < log.end_offset:
+                log.sync()  # A crash left it in the page cache; from here on others count on it.
         except (OSError, Damaged, Refusal) as error:
             logger.error("%s is offline: %s", name, error)
             self._offline.add(name)

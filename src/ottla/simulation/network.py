@@ -212,12 +212,12 @@ class SimulatedHost:
 
     def call(self, callback: Callable[..., object], *args: object) -> None:
         """Hand something to this host's process, in its own context; the dead hear nothing."""
-        if PROCESS.get() is self.process:
-            callback(*args)
-        elif self.process is None:  # What follows must not end with the process that called.
+        if self.process is None:  # What follows must not end with the process that called.
             Context().run(callback, *args)
         elif self.process.is_paused:
             self.process.call_on_resume(callback, *args)
+        elif PROCESS.get() is self.process:
+            callback(*args)
         elif self.process.is_alive:
             self.process.call(callback, *args)
 

@@ -46,6 +46,19 @@ def test_what_was_answered_survives_a_power_cut() -> None:
             assert world.partition("t", index).high_watermark == 4
 
 
+def test_what_a_killed_process_left_in_the_page_cache_is_synced_before_it_counts() -> None:
+    with serving() as world:
+        world.topic("t")
+        write(world, b"a")
+        world.configure("t", "flush.messages", 1)
+        world.run(world.broker.abort())
+        world.disk.kill()
+        world.start()
+        assert world.partition().high_watermark == 1
+        world.lose_power()
+        assert world.partition().high_watermark == 1
+
+
 def test_all_waits_for_everything_that_is_unsynced() -> None:
     with serving() as world:
         world.topic("t", 3)

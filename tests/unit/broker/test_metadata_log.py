@@ -214,6 +214,22 @@ def test_a_log_that_was_cleaned_begins_at_its_snapshot_after_a_restart_too() -> 
     assert compare(log, follower) == NeedsSnapshot(newest)
 
 
+def test_what_a_killed_node_left_in_the_page_cache_is_synced_before_it_counts() -> None:
+    node = formatted()
+    log, _ = loaded(node)
+    now = node.clock.wall()
+    (data,) = data_batches([encoded([TOPICS[0]], 30)], log.end_offset, 1, now)
+    log.append(Batch(data), now)
+    log.abandon()
+    node.disk.kill()
+    log, _ = loaded(node)
+    assert log.end_offset == 1
+    log.abandon()
+    node.disk.cut_power()
+    log, _ = loaded(node)
+    assert log.end_offset == 1
+
+
 def test_a_truncation_takes_voters_and_epochs_back() -> None:
     node = formatted()
     log, _ = loaded(node)
