@@ -9,7 +9,7 @@ export PYTHONHASHSEED ?= 0
 PYTEST := $(BIN)/python -m pytest -q
 
 .DEFAULT_GOAL := help
-.PHONY: help install up cluster test lint types unit crash fuzz conformance answers simulation simulate spark cdc chaos power-loss slow test-spark demo bench jars lock coverage docs clean
+.PHONY: help install up cluster test lint types unit crash fuzz conformance answers simulation simulate simulate-worlds spark cdc chaos power-loss slow test-spark demo bench jars lock coverage docs clean
 # One after the other: each target already uses the whole machine.
 .NOTPARALLEL:
 
@@ -77,6 +77,10 @@ SEEDS ?= 1000
 FIRST_SEED ?= 1
 simulate: $(VENV)/.installed ## Many seeds of a cluster on all cores: SEEDS=10000, FIRST_SEED=1, BROKERS=3.
 	$(BIN)/ottla simulate --brokers $(or $(BROKERS),3) --seed $(FIRST_SEED) --count $(SEEDS) --jobs 0
+
+WORLD ?= quorum
+simulate-worlds: $(VENV)/.tested ## Many cheap worlds of the pure machines: WORLD=quorum or replication, SEEDS, FIRST_SEED.
+	$(BIN)/python -m tests.simulation.worlds $(WORLD) --first-seed $(FIRST_SEED) --count $(SEEDS)
 
 spark: $(VENV)/.tested ## The Spark source and sinks in one Spark session (4 minutes).
 	$(PYTEST) -n 0 --timeout=120 --session-timeout=480 -m "not own_jvm" tests/spark

@@ -18,17 +18,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from ottla.broker.partitions import Partitions
+from ottla.broker.node import inspection
+from ottla.broker.partitions.partitions import Partitions
 from ottla.client.admin import Admin
 from ottla.client.cluster import ClientSettings, Cluster
 from ottla.model.types import NodeId
-from ottla.simulation.clock import VirtualClock
-from ottla.simulation.cluster_plan import ClusterPlan, cluster_plan_for
-from ottla.simulation.network import SimulatedNetwork
-from ottla.simulation.nodes import Nodes
-from ottla.simulation.replica_checks import newest
-from ottla.simulation.running import new_loop, raise_first, run_world
-from ottla.simulation.trace import Trace
+from ottla.simulation.invariants.replica_checks import newest
+from ottla.simulation.plans.plan import Plan
+from ottla.simulation.plans.swarm import plan_for
+from ottla.simulation.runs.running import new_loop, raise_first, run_world
+from ottla.simulation.world.clock import VirtualClock
+from ottla.simulation.world.network import SimulatedNetwork
+from ottla.simulation.world.nodes import Nodes
+from ottla.simulation.world.trace import Trace
 
 PARTITIONS_PER_TOPIC = 1_000
 POLL_SECONDS = 0.01
@@ -51,7 +53,7 @@ class Phase:
 
 @dataclass
 class Scale:
-    plan: ClusterPlan
+    plan: Plan
     nodes: Nodes
     network: SimulatedNetwork
     partitions: int
@@ -141,8 +143,8 @@ class Scale:
         return broker.image.offset if broker is not None else 0
 
     def _bytes(self) -> int:
-        broker = newest(self.nodes)
-        return broker.quorum.log._log.size_bytes if broker is not None else 0
+        view = inspection.quorum(newest(self.nodes))
+        return view.log_size_bytes if view is not None else 0
 
     async def _watch(self, errors: list[BaseException]) -> None:
         while True:
@@ -173,9 +175,7 @@ def main() -> None:
     logging.disable(logging.CRITICAL)
     for name in ("load", "apply", "delete_moved"):
         setattr(Partitions, name, lambda *_: None)  # Nothing is hosted: see above.
-    plan = replace(
-        cluster_plan_for(1, arguments.brokers), settings={"ottla.rebalance.enable": "false"}
-    )
+    plan = replace(plan_for(1, arguments.brokers), settings={"ottla.rebalance.enable": "false"})
     loop = new_loop()
     loop.turns_max = TURNS_MAX
     trace = Trace(lambda: loop.now_ns)

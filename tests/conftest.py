@@ -1,6 +1,7 @@
-"""What every test shares: how hard Hypothesis searches."""
+"""What every test shares: how hard Hypothesis searches, and processes that can be interrupted."""
 
 import os
+import signal
 
 from hypothesis import HealthCheck, settings
 
@@ -11,3 +12,8 @@ settings.register_profile("nightly", settings.get_profile("ci"), max_examples=5_
 settings.load_profile(
     os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "developer")
 )
+
+# A shell ignores SIGINT for what it starts in the background, and the processes of a test would
+# inherit that; those with a handler of their own have the default one after exec.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ottla.broker.dispatch import SERVED
-from ottla.broker.topic_config import TopicConfig
+from ottla.broker.settings.topic_config import TopicConfig
+from ottla.broker.wire.apis import APIS, Way
 from ottla.metadata.configs.catalogue import BROKER_CONFIGS, TOPIC_CONFIGS, TOPIC_SYNONYMS
 from ottla.metadata.configs.definition import Service
 
@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "ottla"
 UNIT = ROOT / "tests" / "unit"
 
-FILE_LINES_MAX = 400
+FILE_LINES_MAX = 500  # 400 is a reason to look for a second subject.
 FUNCTION_LINES_MAX = 50
 
 # Modules without a unit test of their own, and what tests them instead.
@@ -109,9 +109,18 @@ def test_every_module_says_what_it_is() -> None:
     assert not silent, f"begin with a sentence: {silent}"
 
 
-def test_every_module_has_its_unit_test() -> None:
+def has_logic(path: Path) -> bool:
+    """False for tables, protocols and plain records, whose functions say only what they are."""
+    return any(
+        not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Constant)
+        for function in functions(ast.parse(path.read_text()))
+        for statement in function.body
+    )
+
+
+def test_every_module_with_logic_has_its_unit_test() -> None:
     missing = []
-    for path in modules():
+    for path in filter(has_logic, modules()):
         module = path.relative_to(SOURCE)
         test = UNIT / module.parent / f"test_{module.name}"
         if not test.exists() and not any(module.match(pattern) for pattern in TESTED_ELSEWHERE):
@@ -121,10 +130,12 @@ def test_every_module_has_its_unit_test() -> None:
 
 def test_every_unit_test_has_its_module() -> None:
     stray = []
+    rows = {api.key.name.lower() for api in APIS.values()}  # An API may have no other module.
     for path in UNIT.rglob("test_*.py"):
         module = path.relative_to(UNIT)
         subject = SOURCE / module.parent / module.name.removeprefix("test_")
-        if not subject.exists() and not subject.with_suffix("").is_dir():
+        is_row = module.stem.removeprefix("test_") in rows
+        if not subject.exists() and not subject.with_suffix("").is_dir() and not is_row:
             stray.append(relative(path))
     assert not stray, f"mirror the source: {stray}"
 
@@ -136,7 +147,8 @@ def test_nothing_bears_a_name_that_says_nothing() -> None:
 
 def test_every_handler_is_in_the_api_table() -> None:
     handlers = {path.stem for path in (SOURCE / "broker" / "handlers").glob("[!_]*.py")}
-    assert handlers == {served.module for served in SERVED.values()}
+    named = {a.key.name.lower() for a in APIS.values() if Way.HANDLER in (a.broker, a.controller)}
+    assert handlers - {"context"} == named
 
 
 def test_the_page_of_settings_is_what_the_definitions_say() -> None:
@@ -147,7 +159,7 @@ def test_the_page_of_settings_is_what_the_definitions_say() -> None:
     assert not [name for name in shown if f"`{name}`" not in page]
 
 
-METRICS = ("metrics", "gauges", "cluster_gauges")
+METRICS = ("metrics/metrics", "metrics/cluster_gauges", "node/gauges")
 
 
 def test_every_metric_is_documented() -> None:
@@ -160,13 +172,12 @@ def test_every_metric_is_documented() -> None:
 
 def test_every_option_of_the_tools_is_documented() -> None:
     page = (ROOT / "docs" / "reference" / "tools.md").read_text()
+    commands = (SOURCE / "cli" / "commands").glob("[!_]*.py")
+    tools = [path for path in commands if path.stem not in ("up", "start", "format", "simulate")]
     shown = [
         option
-        for name in (
-            *("asking", "topics", "configs", "produce", "consume", "groups", "dlq"),
-            *("cluster", "brokers", "log", "cdc", "pipeline"),
-        )
-        for option in re.findall(r'"(--?[a-zA-Z][a-z-]*)', (SOURCE / f"cli/{name}.py").read_text())
+        for path in (SOURCE / "cli" / "tasks" / "client_options.py", *tools)
+        for option in re.findall(r'"(--?[a-zA-Z][a-z-]*)', path.read_text())
     ]
     assert len(shown) > 50
     assert not [option for option in shown if f"`{option}`" not in page]

@@ -81,9 +81,9 @@ def _decode(session: Session) -> None:
     """Record batches to Arrow on one core, without a broker or Spark."""
     from ottla.records.batch import HEADER_BYTES, Batch
     from ottla.records.record import Record, build_batch
-    from ottla.spark.columnar import Decoder
-    from ottla.spark.scanning import Placed
-    from ottla.spark.schema import COLUMNS
+    from ottla.spark.arrow.columnar import Decoder
+    from ottla.spark.arrow.scanning import Placed
+    from ottla.spark.arrow.schema import COLUMNS
 
     for size in VALUES:
         per_batch = 16_000 // (size + 20)

@@ -9,6 +9,8 @@ import sys
 import time
 from pathlib import Path
 
+from tests.postgres import PostgresServer
+
 from examples.shop.back_office import set_up
 from examples.shop.chart import draw
 from examples.shop.checking import Outcome, check
@@ -16,7 +18,6 @@ from examples.shop.orders import BILLED, CUSTOMERS, CUSTOMERS_TOPIC, DEAD_LETTER
 from examples.shop.running import Program, wait_until
 from examples.shop.watching import Watch
 from ottla.testing import Broker
-from ottla.testing.postgres import PostgresServer
 
 ORDERS_PER_SECOND, CHANGES_PER_SECOND = 300, 30  # Of each application, and of the back office.
 GROUPS = ["billing", "analytics", "spark-bills"]

@@ -10,10 +10,10 @@ from deltalake import DeltaTable
 from rich import box
 from rich.console import Console
 from rich.table import Table
+from tests.postgres import PostgresServer
 
 from examples.shop.orders import BILLED, CUSTOMERS_TOPIC, DEAD_LETTERS, TOPIC
 from ottla.testing import Broker
-from ottla.testing.postgres import PostgresServer
 
 
 @dataclass

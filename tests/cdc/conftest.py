@@ -6,8 +6,8 @@ from itertools import count
 import pytest
 
 from ottla.testing import Broker
-from ottla.testing.postgres import PostgresServer
 from tests.cdc.tail_process import World
+from tests.postgres import PostgresServer
 
 NUMBERS = count()
 

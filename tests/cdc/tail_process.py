@@ -17,7 +17,7 @@ from ottla.client.message import Message
 from ottla.client.offsets import LATEST, find_offsets
 from ottla.model.types import TopicPartition
 from ottla.testing import Broker
-from ottla.testing.postgres import PostgresServer, end_with_parent
+from tests.postgres import PostgresServer, end_with_parent
 
 WAIT_SECONDS_MAX = 40
 STARTED = "--- started\n"
@@ -113,6 +113,20 @@ class World:
         while not self.log.read_text().rpartition(STARTED)[2].count("following slot"):
             assert process.poll() is None, self.log.read_text()
             assert time.monotonic() < deadline, self.log.read_text()
+            time.sleep(0.05)
+
+    def wait_until_said(self, text: str) -> None:
+        """Until one of the tails that were started has said this."""
+        deadline = time.monotonic() + WAIT_SECONDS_MAX
+        while text not in self.log.read_text():
+            assert time.monotonic() < deadline, self.log.read_text()
+            time.sleep(0.05)
+
+    def take_slot_away(self) -> None:
+        """End the connection by which a tail owns the slot."""
+        slot = "FROM pg_replication_slots WHERE slot_name = %s AND active"
+        self.sql(f"SELECT pg_terminate_backend(active_pid) {slot}", self.name)
+        while self.sql(f"SELECT 1 {slot}", self.name):
             time.sleep(0.05)
 
     # What came out.

@@ -16,8 +16,8 @@ import pytest
 
 from ottla.client.message import Message
 from ottla.testing import Broker
-from ottla.testing.postgres import PostgresServer
 from tests.cdc.tail_process import World, as_json, header
+from tests.postgres import PostgresServer
 
 SECONDS = float(os.environ.get("OTTLA_CDC_SECONDS", "10"))
 KEYS = 40

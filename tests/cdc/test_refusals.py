@@ -6,8 +6,8 @@ import pytest
 
 from ottla.client.admin import Operation, ResourceType
 from ottla.client.blocking import Client
-from ottla.testing.postgres import PostgresServer
 from tests.cdc.tail_process import World
+from tests.postgres import PostgresServer
 
 
 def refused(world: World, *arguments: str) -> str:

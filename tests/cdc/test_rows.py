@@ -6,8 +6,8 @@ import psycopg2
 import pytest
 
 from ottla.cdc.position import Position
-from ottla.testing.postgres import PostgresServer, binaries, packaged
 from tests.cdc.tail_process import World, header
+from tests.postgres import PostgresServer, binaries, packaged
 
 TYPES = """
 CREATE TYPE mood AS ENUM ('sad', 'so "so"', 'happy');

@@ -11,7 +11,7 @@ from aiokafka.abc import ConsumerRebalanceListener
 from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from aiokafka.errors import KafkaError
 
-from ottla.simulation.operations import (
+from ottla.simulation.history.operations import (
     Assign,
     Commit,
     Committed,

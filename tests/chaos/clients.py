@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from threading import Event
 
-from ottla.simulation.operations import Key, Value
+from ottla.simulation.history.operations import Key, Value
 from tests.chaos.recorder import Recorder
 
 LIFE_SECONDS = (20.0, 60.0)

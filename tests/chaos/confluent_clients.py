@@ -7,7 +7,7 @@ from functools import partial
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
 from confluent_kafka import TopicPartition as Position
 
-from ottla.simulation.operations import (
+from ottla.simulation.history.operations import (
     NO_OFFSET,
     Assign,
     Commit,

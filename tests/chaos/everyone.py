@@ -12,8 +12,8 @@ from dataclasses import replace
 from traceback import format_exc
 
 from ottla.model.types import Offset
-from ottla.simulation.history_checker import check
-from ottla.simulation.operations import Key, Kind, Operation, Outcome, Poll, Send, Value
+from ottla.simulation.history.history_checker import check
+from ottla.simulation.history.operations import Key, Kind, Operation, Outcome, Poll, Send, Value
 from tests.chaos import confluent_clients
 from tests.chaos.clients import Lives, Setting
 from tests.chaos.faults import Fault, wait_until

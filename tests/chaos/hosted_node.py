@@ -1,22 +1,16 @@
 """`ottla start` of a node that cannot tell what is done to it from what happens to machines.
 
-It cuts itself off from everyone at SIGUSR1 and comes back at SIGUSR2; and with OTTLA_BOOT_ID_FILE
-set, it takes that file's text for the boot id of its machine, which changes when power was lost.
+It cuts itself off from everyone at SIGUSR1 and comes back at SIGUSR2.
 """
 
-import os
 import signal
 from dataclasses import replace
-from pathlib import Path
 
-from ottla.broker import running
+from ottla.broker.node import running
 from ottla.cli.main import main
-from ottla.env import system
 from ottla.env.environment import Environment
 from ottla.env.loop import DispatchLoop
 from ottla.testing.isolation import CuttableNetwork
-
-BOOT_ID_FILE = "OTTLA_BOOT_ID_FILE"
 
 _real_environment = running.real_environment
 
@@ -31,6 +25,4 @@ def _cuttable_environment(loop: DispatchLoop) -> Environment:
 
 if __name__ == "__main__":
     running.real_environment = _cuttable_environment
-    if boot_id_file := os.environ.get(BOOT_ID_FILE):
-        system.boot_id = Path(boot_id_file).read_text
     main()

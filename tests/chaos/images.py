@@ -1,8 +1,8 @@
 """Disks that can lose their power: an ext4 image on a loop device for each node.
 
-EXT4_IOC_SHUTDOWN without a flush of the journal ends a filesystem as a power cut does: whatever was
-not synced is gone, be it data, a new file or a rename. The machine itself goes on, so its boot id
-is set aside: a node sees one of its own, which changes with every loss.
+EXT4_IOC_SHUTDOWN without a flush of the journal ends a file system as a power cut does: data, new
+files and renames that were not synced are gone. The machine goes on with the same boot id, as with
+a disk that failed and is mounted again: a node has to notice the loss by the mount alone.
 """
 
 import fcntl
@@ -10,13 +10,8 @@ import os
 import struct
 import subprocess
 import time
-import uuid
 from collections.abc import Collection
-from dataclasses import replace
 from pathlib import Path
-
-from tests.chaos.hosted_node import BOOT_ID_FILE
-from tests.chaos.wiring import Loopback, Place
 
 EXT4_IOC_SHUTDOWN = 0x8004587D
 WITHOUT_JOURNAL = 2
@@ -36,9 +31,6 @@ class Images:
             self.close()
             raise
 
-    def boot_id_file(self, node_id: int) -> Path:
-        return self._directory / f"boot-id-{node_id}"
-
     def write_back(self, node_id: int) -> None:
         """Sync all of it, as the kernel does when it has the time."""
         subprocess.run(["sync", "-f", self._point(node_id)], check=True)
@@ -51,7 +43,6 @@ class Images:
         """What is left of them after the journal was replayed; no process has any open."""
         self._umount(node_id)
         self._mount(node_id)
-        self._new_boot_id(node_id)
 
     def close(self) -> None:
         for node_id in list(self._mounted):
@@ -64,7 +55,6 @@ class Images:
         subprocess.run(["mkfs.ext4", "-q", "-F", str(image)], check=True)
         self._point(node_id).mkdir()
         self._mount(node_id)
-        self._new_boot_id(node_id)
 
     def _mount(self, node_id: int) -> None:
         point = self._point(node_id)
@@ -87,29 +77,11 @@ class Images:
             time.sleep(0.05)
         self._mounted.discard(node_id)
 
-    def _new_boot_id(self, node_id: int) -> None:
-        self.boot_id_file(node_id).write_text(str(uuid.uuid4()))
-
     def _image(self, node_id: int) -> Path:
         return self._directory / f"disk-{node_id}.img"
 
     def _point(self, node_id: int) -> Path:
         return self._directory / f"node-{node_id}"
-
-
-class PoweredLoopback(Loopback):
-    """Nodes on 127.0.0.1, each of which sees the boot id of its own machine."""
-
-    name = "ext4 images on loop devices"
-
-    def __init__(self, node_ids: Collection[int], images: Images) -> None:
-        super().__init__(node_ids)
-        self._images = images
-
-    def place(self, node_id: int) -> Place:
-        place = super().place(node_id)
-        own = self._images.boot_id_file(node_id)
-        return replace(place, command=["env", f"{BOOT_ID_FILE}={own}", *place.command])
 
 
 def can_lose_power() -> str | None:

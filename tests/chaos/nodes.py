@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from random import SystemRandom
 
-from ottla.broker.local_cluster import LocalCluster, Node
+from ottla.broker.node.local_cluster import LocalCluster, Node
 from ottla.env.clock import RealClock
 from ottla.env.disk import real_disk
 from ottla.model.types import NodeId

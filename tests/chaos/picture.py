@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ottla.simulation.operations import Key, Operation
+from ottla.simulation.history.operations import Key, Operation
 from tests.chaos.faults import Fault
 from tests.chaos.verdict import SECOND, Gap, moments
 

@@ -19,10 +19,11 @@ from pathlib import Path
 from rich.console import Console
 
 from tests.chaos.everyone import lose_everyone
-from tests.chaos.images import Images, PoweredLoopback, can_lose_power
+from tests.chaos.images import Images, can_lose_power
 from tests.chaos.nodes import Nodes
 from tests.chaos.power import PowerCuts
 from tests.chaos.run import NODES, SETTINGS, Run, log_clients
+from tests.chaos.wiring import Loopback
 
 DIRECTORY = Path("build/power-loss")
 PARTS = ("synced", "cached", "everyone")
@@ -58,8 +59,7 @@ def _part(name: str, directory: Path, seed: int, console: Console, rounds: int) 
     node_ids = range(1, NODES + 1)
     images = Images(run.data, node_ids)
     try:
-        wiring = PoweredLoopback(node_ids, images)
-        nodes = Nodes(run.data, wiring, NODES, SYNCED if name == "synced" else SETTINGS)
+        nodes = Nodes(run.data, Loopback(node_ids), NODES, SYNCED if name == "synced" else SETTINGS)
         if name == "everyone":
             is_good = lose_everyone(run, nodes, images, rounds)
         else:

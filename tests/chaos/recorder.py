@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
-from ottla.simulation.operations import Key, Kind, Operation, Outcome, Step, to_lines
+from ottla.simulation.history.operations import Key, Kind, Operation, Outcome, Step, to_lines
 
 
 @dataclass(frozen=True, slots=True)

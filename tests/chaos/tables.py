@@ -4,7 +4,7 @@ from collections import Counter
 
 from rich.table import Table
 
-from ottla.simulation.operations import Operation, Outcome
+from ottla.simulation.history.operations import Operation, Outcome
 from tests.chaos.verdict import BACK_SECONDS_MAX, SECOND, Verdict
 
 

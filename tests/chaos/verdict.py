@@ -8,9 +8,9 @@ from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
 
-from ottla.simulation.anomalies import Report
-from ottla.simulation.history_checker import check
-from ottla.simulation.operations import Key, Kind, Operation, Outcome, Poll, Send, Value
+from ottla.simulation.history.anomalies import Report
+from ottla.simulation.history.history_checker import check
+from ottla.simulation.history.operations import Key, Kind, Operation, Outcome, Poll, Send, Value
 from tests.chaos.faults import Fault
 
 BACK_SECONDS_MAX = 30.0

@@ -14,7 +14,6 @@ from confluent_kafka import TopicPartition as Position
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from ottla.env.disk import real_disk
-from ottla.model.types import WallTime
 from ottla.records.batch import Batch
 from ottla.records.cleaning import delete_horizon
 from ottla.records.record import Record, read_records
@@ -23,7 +22,11 @@ from tests.conformance.apache_kafka import ApacheKafka
 from tests.conformance.broker_process import BrokerProcess, Flavour, Ottla
 from tests.conformance.librdkafka import SECONDS_MAX, admin, consumer, create, producer
 from tests.conformance.test_dump_log_segments import COMPLAINTS, CONFIG, dump, write_log
-from tests.unit.storage.making import NOW, clean_log
+from tests.unit.storage.making import (
+    NOW,
+    clean_log,
+    remove_deleted,
+)
 
 EAGER = {"log.cleaner.backoff.ms": "100", "log.segment.delete.delay.ms": "100"}
 TOPIC = {
@@ -289,7 +292,7 @@ def test_kafka_reads_what_our_cleaner_leaves(tmp_path: Path) -> None:
     end_offset = clean_log(log)
     assert end_offset == log.end_offset
     clean_log(log, now=NOW + 1)
-    log.remove_deleted(WallTime(NOW + 10**9))
+    remove_deleted(log, NOW + 10**9)
     log.close()
     printed = dump(
         directory,

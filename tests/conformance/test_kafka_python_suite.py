@@ -21,8 +21,16 @@ def broker(flavour: Flavour, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 def suite_results(
     broker: BrokerProcess, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, str | None]:
-    report = tmp_path_factory.mktemp("kafka-python") / "report.xml"
-    return kafka_python_suite.run(broker.bootstrap, report, kafka_python_suite.allowed())
+    reports = tmp_path_factory.mktemp("kafka-python")
+    results = kafka_python_suite.run(
+        broker.bootstrap, reports / "report.xml", kafka_python_suite.allowed()
+    )
+    # On a busy machine a consumer of kafka-python at times waits out a request timeout of 30 s,
+    # as long as a test may take: those that did are run once more.
+    late = [name for name, failure in results.items() if failure and "Timeout (>" in failure]
+    if late:
+        results |= kafka_python_suite.run(broker.bootstrap, reports / "again.xml", late)
+    return results
 
 
 @pytest.mark.parametrize("name", kafka_python_suite.allowed())

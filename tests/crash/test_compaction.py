@@ -13,7 +13,7 @@ import pytest
 from ottla.model.types import TopicPartition, WallTime
 from ottla.records.batch import Batch
 from ottla.records.record import Record, build_batch, read_records
-from ottla.simulation.disk import Crashed, SimulatedDisk
+from ottla.simulation.world.disk import Crashed, SimulatedDisk
 from ottla.storage.cleanable import cleanable
 from ottla.storage.cleaning import Cleaning, CleaningLimits
 from ottla.storage.directory import LogDirectory
@@ -21,7 +21,13 @@ from ottla.storage.log import Log
 from ottla.storage.segment import Segment
 from ottla.storage.transaction_index import AbortedTransaction
 from tests.crash.world import CONFIG, META, PATH, START
-from tests.unit.storage.making import clean_log, make_batch, make_marker, read_all
+from tests.unit.storage.making import (
+    clean_log,
+    make_batch,
+    make_marker,
+    read_all,
+    remove_deleted,
+)
 
 NAME = TopicPartition("t", 0)
 COMPACTED = replace(
@@ -79,7 +85,7 @@ class World:
         directory.checkpoint({NAME: log.end_offset})
         self.now += 60
         self.cleaned_to = clean_log(log, cleaned_to=self.cleaned_to, now=self.now)
-        log.remove_deleted(WallTime(self.now + 20))
+        remove_deleted(log, self.now + 20)
 
     def run(self) -> None:
         directory = self.open()
@@ -160,7 +166,8 @@ def go_on(world: World) -> None:
         log.sync()
         world.durable_end = log.end_offset
         world.now += 60
-        clean_log(log, now=world.now)
+        stable = log.last_stable_offset(log.end_offset)  # The crash may have left one open.
+        clean_log(log, stable=stable, now=world.now)
     world.disk.kill()
     world.check()
 

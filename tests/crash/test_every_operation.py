@@ -8,8 +8,8 @@ import errno
 
 import pytest
 
-from ottla.simulation.disk import Crashed
-from ottla.storage.directory import BOOT_ID
+from ottla.simulation.world.disk import Crashed
+from ottla.storage.directory import MOUNT_ID
 from tests.crash.world import World
 
 POWER_SEEDS = range(6)
@@ -112,8 +112,8 @@ def test_an_operation_that_fails_leaves_what_was_flushed_and_nothing_else(
         except OSError as error:
             assert "simulated" in str(error)  # noqa: PT017
         else:
-            # Only the note of the boot may lack room: without it, a crash counts as power loss.
-            assert (code, failing_file(operation)) == (errno.ENOSPC, BOOT_ID)
+            # Only the note of the mount may lack room: without it, a crash counts as power loss.
+            assert (code, failing_file(operation)) == (errno.ENOSPC, MOUNT_ID)
         world.disk.kill()
         world.check(power_lost=False)
         go_on(world)

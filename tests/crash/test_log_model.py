@@ -12,9 +12,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from ottla.model.types import TopicPartition, WallTime
 from ottla.records.batch import Batch
 from ottla.records.record import Record, build_batch
-from ottla.simulation.disk import SimulatedDisk
+from ottla.simulation.world.disk import SimulatedDisk
 from ottla.storage.config import LogConfig
 from ottla.storage.log import Log
+from tests.unit.storage.making import find_by_timestamp, remove_deleted, retain
 
 DIRECTORY = "/data/t-0"
 START = 1_700_000_000_000
@@ -79,13 +80,13 @@ class LogMachine(RuleBasedStateMachine):
 
     @rule()
     def retain(self) -> None:
-        self.log.delete_old_segments(WallTime(self.now), self.end)
+        retain(self.log, self.now, self.end)
         size = self.log.size_bytes
         assert size - self.log.segments[0].size < CONFIG.retention_bytes
         assert self.log.log_start_offset >= self.start
         self.start = self.log.log_start_offset
         self.now += 3
-        self.log.remove_deleted(WallTime(self.now))
+        remove_deleted(self.log, self.now)
 
     @rule(data=st.data())
     def delete_records(self, data: st.DataObject) -> None:
@@ -152,7 +153,7 @@ class LogMachine(RuleBasedStateMachine):
     @invariant()
     def time_is_found(self) -> None:
         visible = [batch for batch in self.batches if batch[1] > self.start]
-        found = self.log.find_by_timestamp(self.now)
+        found = find_by_timestamp(self.log, self.now)
         late = [batch for batch in visible if batch[2] >= self.now]
         if found is not None:
             assert found.offset >= self.start

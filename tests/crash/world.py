@@ -12,12 +12,14 @@ import pytest
 from ottla.model.types import TopicPartition, WallTime
 from ottla.records.batch import Batch
 from ottla.records.record import Record, build_batch, read_records
-from ottla.simulation.disk import SimulatedDisk
+from ottla.simulation.world.disk import SimulatedDisk
 from ottla.storage.checkpoint import MetaProperties
 from ottla.storage.config import LogConfig
+from ottla.storage.deletion import remove_paths
 from ottla.storage.directory import LogDirectory
 from ottla.storage.log import Log
 from ottla.storage.producer_state import Duplicate
+from tests.unit.storage.making import remove_deleted, retain
 
 PATH = "/data"
 META = MetaProperties("cluster", 1, bytes(16))
@@ -107,16 +109,17 @@ class World:
     def retain(self, log: Log) -> None:
         life = self.lives[log.topic_partition]
         life.start_max = log.end_offset
-        log.delete_old_segments(WallTime(self.now), log.end_offset)
+        retain(log, self.now, log.end_offset)
         life.start = life.start_max = log.log_start_offset
         self.now += 20
-        log.remove_deleted(WallTime(self.now))
+        remove_deleted(log, self.now)
 
     def delete(self, name: TopicPartition) -> None:
         assert self.directory is not None
         life = self.lives[name]
         life.must_exist = False
         self.directory.delete_log(name, bytes(16), WallTime(self.now), 0)
+        self.directory.checkpoint(self.directory.checkpoints.high_watermarks)
         life.may_exist = False
         self.gone |= {value for _, value in life.values}
         for producer_id in (0, 1):
@@ -143,7 +146,7 @@ class World:
         self.sync(other)
         directory.checkpoint({first: log.end_offset, second: other.end_offset})
         self.delete(second)
-        directory.remove_deleted(WallTime(self.now))
+        remove_paths(self.disk, directory.take_deleted(WallTime(self.now)))
         self.append(log, 2)
         other = self.create(second)
         self.append(other, 1)

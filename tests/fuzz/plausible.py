@@ -10,9 +10,9 @@ from typing import Any, Final
 
 from ottla.metadata.configs.catalogue import BROKER_CONFIGS, TOPIC_CONFIGS
 from ottla.protocol.schema import Field, fields_of
+from ottla.simulation.clients.breakage import BOUNDS
 from tests.unit.broker.requests import batch
 from tests.unit.broker.serving import World
-from tests.unit.protocol.strategies import BOUNDS
 
 TOPICS: Final = ("t", "u")
 NAMES: Final = (*TOPICS * 3, "new", "", "a/b", "v.x", "v_x", "x" * 250, "__cluster_metadata")

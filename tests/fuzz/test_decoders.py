@@ -21,7 +21,7 @@ from ottla.protocol.codec import decode_from, encode
 from ottla.protocol.control_records import ControlType, decode_control, encode_control
 from ottla.protocol.header import RequestHeader, decode_request_header, encode_request_header
 from ottla.protocol.metadata_records import MetadataRecord, decode_record, encode_record
-from tests.fuzz.breakage import build, mutate
+from ottla.simulation.clients.breakage import build, mutate
 from tests.unit.protocol.strategies import api_classes, module_classes
 
 SECONDS: Final = float(os.environ.get("OTTLA_FUZZ_SECONDS", "15"))

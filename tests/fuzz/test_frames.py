@@ -16,12 +16,14 @@ from typing import Final
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from ottla.broker.dispatch import SERVED
+from ottla.broker.wire.apis import Listener, served_on
 from ottla.protocol.apis import ApiKey, request_class
 from ottla.protocol.codec import encode
 from ottla.protocol.header import RequestHeader, encode_request_header
+from ottla.simulation.clients.breakage import build, mutate
 from ottla.testing import Broker
-from tests.fuzz.breakage import build, mutate
+
+SERVED = served_on(Listener.BROKER)
 
 SECONDS: Final = float(os.environ.get("OTTLA_FUZZ_SECONDS", "15"))
 SEED: Final = int(os.environ.get("OTTLA_FUZZ_SEED", str(random.SystemRandom().getrandbits(32))))

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ottla.simulation.history_checker import check
-from ottla.simulation.operations import Kind, from_lines
+from ottla.simulation.history.history_checker import check
+from ottla.simulation.history.operations import Kind, from_lines
 
 SECONDS = 12
 

@@ -37,7 +37,10 @@ def fill(servers: str, count: int = RECORDS) -> None:
 
 
 def segments(directory: Path) -> dict[str, bytes]:
-    (log,) = directory.rglob(f"{TOPIC}-0")
+    logs = list(directory.rglob(f"{TOPIC}-0"))
+    if not logs:
+        return {}  # It is being made again.
+    (log,) = logs
     return {path.name: path.read_bytes() for path in sorted(log.glob("*.log"))}
 
 

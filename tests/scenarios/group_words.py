@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from ottla.groups.consumer_group import MemberState
+from ottla.groups.consumer.group import MemberState
 from ottla.groups.coordinator import GroupCoordinator
 from ottla.model.errors import ErrorCode, Refusal
 from ottla.protocol import consumer_group_records as records

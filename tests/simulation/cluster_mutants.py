@@ -2,22 +2,32 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from ottla.broker.lifecycle import Lifecycle
-from ottla.broker.metadata_log import MetadataLog
-from ottla.broker.partitions import Partitions
-from ottla.broker.replica_fetcher import ReplicaFetcher
-from ottla.broker.replicated_partition import FollowedLog, ReplicatedPartition
+from ottla.broker.controller.metadata_log import MetadataLog
+from ottla.broker.fetch.response import Fetched
+from ottla.broker.handlers.fetch import Fetching
+from ottla.broker.liveness.lifecycle import Lifecycle
+from ottla.broker.machines.host import MachineHost
+from ottla.broker.partitions.partition import Partition
+from ottla.broker.partitions.partitions import Partitions
+from ottla.broker.partitions.replicated_partition import FollowedLog, ReplicatedPartition
+from ottla.broker.replicas.fetcher import ReplicaFetcher
+from ottla.metadata.decisions import elections
+from ottla.model.errors import Refusal
 from ottla.model.types import Offset, WallTime
-from ottla.quorum import standing
+from ottla.quorum import standing, voter_changes
 from ottla.quorum.election_state import ElectionState
 from ottla.quorum.leadership import Leader as QuorumLeader
+from ottla.quorum.machine import Quorum
 from ottla.records.batch import Batch
 from ottla.replication.leader import Leader
-from ottla.simulation.disk import SimulatedDisk
+from ottla.simulation.world.disk import SimulatedDisk
 from ottla.storage.producer_state import Completed, Producers
+
+# ruff: noqa: ANN401  Options are of many kinds.
 
 Mutant = Callable[[pytest.MonkeyPatch], None]
 
@@ -54,7 +64,10 @@ def forgets_to_truncate(patch: pytest.MonkeyPatch) -> None:
 
 def forgets_where_logs_begin(patch: pytest.MonkeyPatch) -> None:
     """A follower does not write down that records were deleted."""
-    patch.setattr(Partitions, "write_starts", lambda self: None)
+
+    async def write_starts(self: Partitions) -> None: ...
+
+    patch.setattr(Partitions, "write_starts", write_starts)
 
 
 def trusts_its_old_image(patch: pytest.MonkeyPatch) -> None:
@@ -73,7 +86,10 @@ def truncates_too_much(patch: pytest.MonkeyPatch) -> None:
 
     def cut_and_follow(self: ReplicatedPartition, leader_epoch: int):  # noqa: ANN202
         self.stand_by()
-        self._registry.directories.of(self.log).truncate_log(self.name, self.high_watermark)
+        directory = self._registry.directories.of(self.log)
+        if directory.lower_recovery_point(self.name, self.high_watermark):
+            directory.checkpoint()
+        directory.truncate_log(self.name, self.high_watermark)
         return follow(self, leader_epoch)
 
     patch.setattr(ReplicatedPartition, "follow", cut_and_follow)
@@ -106,7 +122,12 @@ def forgets_producers_at_failover(patch: pytest.MonkeyPatch) -> None:
 
 def does_not_notice_a_power_loss(patch: pytest.MonkeyPatch) -> None:
     """A broker comes back as if its machine had stayed up, and so stays in sync."""
-    patch.setattr(SimulatedDisk, "boot_id", lambda _: "always the same")
+    patch.setattr(SimulatedDisk, "mount_id", lambda *_: "always the same")
+
+
+def leaves_isrs_to_unheard_brokers(patch: pytest.MonkeyPatch) -> None:
+    """A broker that restarts leaves to others that may have lost power, and were not heard."""
+    patch.setattr(elections, "_is_left_to_unheard", lambda *_: False)
 
 
 def votes_twice(patch: pytest.MonkeyPatch) -> None:
@@ -147,4 +168,57 @@ def does_not_sync_the_metadata_log(patch: pytest.MonkeyPatch) -> None:
 
 def syncs_in_name_only(patch: pytest.MonkeyPatch) -> None:
     """Say that records are on the disk which are not."""
-    patch.setattr("ottla.broker.log_sync.sync_all", lambda work: None)
+    patch.setattr("ottla.broker.partitions.log_sync.sync_all", lambda work: None)
+
+
+def serves_what_is_not_committed(patch: pytest.MonkeyPatch) -> None:
+    """Consumers are served up to the end of the leader's log."""
+    read = Fetching._read
+
+    def read_all(
+        self: Fetching, partition: Partition, part: Fetched, left: int, **options: bool
+    ) -> None:
+        high_watermark = partition.high_watermark
+        partition.high_watermark = partition.log.end_offset
+        try:
+            read(self, partition, part, left, **options)
+        finally:
+            partition.high_watermark = high_watermark
+
+    patch.setattr(Fetching, "_read", read_all)
+
+
+def sees_divergence_by_offset_alone(patch: pytest.MonkeyPatch) -> None:
+    """A leader compares where a follower's log ends, not in which epoch (before KIP-279)."""
+
+    def divergence(
+        partition: Partition, *, fetch_offset: int, last_fetched_epoch: int
+    ) -> tuple[int, int] | None:
+        epoch_end = partition.epoch_end_offset(last_fetched_epoch)
+        return epoch_end if fetch_offset > partition.log.end_offset else None
+
+    patch.setattr("ottla.broker.replicas.sessions.divergence", divergence)
+
+
+def answers_before_its_log_is_committed(patch: pytest.MonkeyPatch) -> None:
+    """The end of a new leader's log counts as committed before it is."""
+    begin = MachineHost.__init__
+
+    def begin_committed(self: MachineHost[Any, Any, Any], *args: Any, **options: Any) -> None:
+        begin(self, *args, **options | {"committed_end": None})
+
+    patch.setattr(MachineHost, "__init__", begin_committed)
+
+
+def changes_voters_too_early(patch: pytest.MonkeyPatch) -> None:
+    """A new leader does not wait until a record of its own epoch is committed."""
+    check = voter_changes._check
+
+    def check_less(quorum: Quorum, cluster_id: str | None) -> None:
+        try:
+            check(quorum, cluster_id)
+        except Refusal as refusal:
+            if "establish HWM" not in (refusal.message or ""):
+                raise
+
+    patch.setattr(voter_changes, "_check", check_less)

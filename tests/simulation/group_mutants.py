@@ -6,16 +6,17 @@ from typing import Any
 
 import pytest
 
-from ottla.broker.machine_host import MachineHost
-from ottla.broker.machine_partition import MachinePartition
-from ottla.groups import consumer_membership, offsets
-from ottla.groups.classic_group import ClassicGroup, ClassicMember
-from ottla.groups.classic_rebalance import JOIN, SESSION
-from ottla.groups.consumer_group import ConsumerGroup
-from ottla.groups.consumer_groups import ConsumerGroups
-from ottla.groups.consumer_membership import CONSUMER_SESSION, REVOCATION
-from ottla.groups.consumer_reconciliation import Goal
+from ottla.broker.coordinators.machine_partition import MachinePartition
+from ottla.broker.machines.host import MachineHost
+from ottla.groups.classic.group import ClassicGroup, ClassicMember
+from ottla.groups.classic.rebalance import JOIN, SESSION
+from ottla.groups.consumer import membership as consumer_membership
+from ottla.groups.consumer.group import ConsumerGroup
+from ottla.groups.consumer.groups import ConsumerGroups
+from ottla.groups.consumer.membership import CONSUMER_SESSION, REVOCATION
+from ottla.groups.consumer.reconciliation import Goal
 from ottla.groups.coordinator import GroupCoordinator
+from ottla.groups.offsets import offsets
 from ottla.groups.turn import GroupCommand, Turn
 from ottla.model.errors import ErrorCode, Refusal
 from ottla.model.machine import Decision
@@ -67,7 +68,10 @@ def answers_before_appended(patch: pytest.MonkeyPatch) -> None:
         if decision.records:
             for record in decision.records:
                 self._machine.apply(0, record)
-            asyncio.get_running_loop().call_later(0.05, self._append, decision.records)
+            loop = asyncio.get_running_loop()
+            loop.call_later(0.05, self._append, decision.records, decision.is_atomic)
+        for change in decision.on_append:
+            change()
         for ticket, reply in decision.replies:
             self._answer(ticket, reply)
 
@@ -80,6 +84,7 @@ def serves_while_loading(patch: pytest.MonkeyPatch) -> None:
 
     async def begin_and_load(self: MachinePartition[Any, Any]) -> None:
         self.begin()
+        await asyncio.sleep(0.05)  # As if there were more to read.
         await load(self)
 
     patch.setattr(MachinePartition, "load", begin_and_load)
@@ -146,7 +151,7 @@ def keeps_the_dead(patch: pytest.MonkeyPatch) -> None:
 def expires_too_early(patch: pytest.MonkeyPatch) -> None:
     """G5: an offset of an empty group goes at the first occasion."""
     patch.setattr(offsets, "is_expired", lambda *_: True)
-    patch.setattr("ottla.groups.consumer_groups.is_expired", lambda *_: True)
+    patch.setattr("ottla.groups.consumer.groups.is_expired", lambda *_: True)
 
 
 def expires_what_is_read(patch: pytest.MonkeyPatch) -> None:

@@ -6,16 +6,20 @@ and the group comes to rest.
 """
 
 import asyncio
+import math
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from random import Random
 
 from ottla.groups.placement import OFFSETS_TOPIC
-from ottla.simulation.group_plan import GroupPlan, Kind
-from ottla.simulation.group_workload import GroupWorkload, leave, stop
-from ottla.simulation.machine import HOST
-from ottla.simulation.plan import Plan, Rates, plan_for, with_groups
-from ottla.simulation.run import World, simulate
+from ottla.simulation.clients.group_member import Fenced
+from ottla.simulation.clients.group_workload import GroupWorkload, leave, stop
+from ottla.simulation.plans.group_plan import GroupPlan, Kind
+from ottla.simulation.plans.plan import Plan, Rates
+from ottla.simulation.plans.swarm import with_groups
+from ottla.simulation.runs.run import World, simulate
+from tests.simulation.plans import busy_plan
 
 # When each life begins and ends, by place; the last ones go on.
 LIVES = (
@@ -29,6 +33,7 @@ DOWN_MS = 50
 
 class Timetable(GroupWorkload):
     is_begun = False
+    fenced = 0
 
     def begin(self, group: asyncio.TaskGroup) -> None:
         self.is_begun = True
@@ -39,17 +44,34 @@ class Timetable(GroupWorkload):
         begin = loop.time()
         for starts, ends in LIVES[number]:
             await asyncio.sleep(max(begin + starts - loop.time(), 0))
-            member = self.new_member(group, number, Random(f"{number}/{starts}"))
-            self.members[group.name][number] = member
-            living = loop.create_task(member.live())
-            while not self.is_settled and (ends is None or loop.time() < begin + ends):
-                await asyncio.wait([living], timeout=0.05)
-                if living.done():
-                    living.result()
+            chance = Random(f"{number}/{starts}")
+            until = math.inf if ends is None else begin + ends
+            while not self.is_settled and loop.time() < until:
+                await self._live(group, number, chance, until)
+
+    async def _live(self, group: GroupPlan, number: int, chance: Random, until: float) -> None:
+        """One life until its time is over, or until it is fenced.
+
+        As in Kafka, the member id that a static member gets during a rebalance is in the log only
+        after the rebalance. If the coordinator is lost before, the log names the member id before
+        that one, and fences the member.
+        """
+        loop = asyncio.get_running_loop()
+        member = self.new_member(group, number, chance)
+        self.members[group.name][number] = member
+        living = loop.create_task(member.live())
+        while not living.done() and not self.is_settled and loop.time() < until:
+            await asyncio.wait([living], timeout=0.05)
+        if living.done():
+            with suppress(Fenced):
+                living.result()
+            self.fenced += 1
+            assert self.fenced == 1, "the coordinator is lost once"
+        else:
             await stop(living)
-            if number == LEAVING and ends is not None:
+            if number == LEAVING and until < math.inf:
                 await leave(member)
-            member.end()
+        member.end()
 
     async def _meddle(self, group: GroupPlan) -> None:
         pass
@@ -64,11 +86,11 @@ class Loss:
     appends: int = 0
 
     def arrange(self, world: World) -> None:
-        world.groups = Timetable(world.plan, world.group_history, world._connect)
-        world.machine.disk.on_step = self._stepped(world)
+        world.groups = Timetable(world.plan, world.group_history, world.connect)
+        world.nodes.all[0].disk.on_step = self._stepped(world)
 
     def _stepped(self, world: World) -> Callable[[str, str], None]:
-        machine = world.machine
+        machine = world.nodes.all[0]
 
         def stepped(operation: str, path: str) -> None:
             if operation != "append" or f"/{OFFSETS_TOPIC}-" not in path:
@@ -96,11 +118,11 @@ class LossAtMessage:
         self.messages = 0
 
     def arrange(self, world: World) -> None:
-        self.groups = world.groups = Timetable(world.plan, world.group_history, world._connect)
-        self.machine = world.machine
+        self.groups = world.groups = Timetable(world.plan, world.group_history, world.connect)
+        self.machine = world.nodes.all[0]
 
     def hear(self, line: str) -> None:
-        if f":{HOST}>" not in line or " receives " not in line:
+        if f":{self.machine.host}>" not in line or " receives " not in line:
             return
         if self.groups.is_begun and not self.groups.is_settled:
             self.messages += 1
@@ -136,15 +158,11 @@ def plan_of(kind: Kind) -> Plan:
         calm_seconds=1.0,
     )
     plan = replace(
-        plan_for(1),
-        topics=1,
-        partitions=1,
+        busy_plan(1, Rates(), brokers=1),
         producers=(),
         consumers=0,
-        is_synced=False,
-        log_dirs=1,
         settings={"auto.create.topics.enable": "false"},
-        groups=(),
+        is_restarted=True,
     )
     settings = {"group.initial.rebalance.delay.ms": "100", "offsets.topic.num.partitions": "1"}
     plan = with_groups(plan, (group,))

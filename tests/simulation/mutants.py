@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from ottla.broker.partition import Partition
+from ottla.broker.partitions.partition import Partition
 from ottla.model.types import WallTime
 from ottla.records.batch import Batch
 from ottla.storage.directory import LogDirectory
@@ -63,7 +63,7 @@ def recovers_nothing(patch: pytest.MonkeyPatch) -> None:
 
 def syncs_in_name_only(patch: pytest.MonkeyPatch) -> None:
     """Say that files are on the disk which are not."""
-    patch.setattr("ottla.broker.log_sync.sync_all", lambda work: None)
+    patch.setattr("ottla.broker.partitions.log_sync.sync_all", lambda work: None)
 
 
 def shows_what_is_not_synced(patch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from ottla.model.types import NodeId
 from ottla.protocol.messages import broker_heartbeat, fetch, produce
 from ottla.records.batch import Batch
 from ottla.records.record import Record, build_batch, read_records
-from ottla.simulation.history import Violation
+from ottla.simulation.history.history import Violation
 from tests.unit.broker.replicating import Cluster, Node, replicating
 
 PARTITIONS = 2

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from ottla.simulation.group_plan import Kind
-from ottla.simulation.run import Failure
+from ottla.simulation.plans.group_plan import Kind
+from ottla.simulation.runs.run import Failure
 from tests.simulation.group_mutants import loads_all_but_the_end
 from tests.simulation.losing import lose, lose_at_message
 

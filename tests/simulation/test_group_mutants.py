@@ -6,11 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from ottla.simulation.group_plan import GroupPlan, Kind
-from ottla.simulation.group_workload import ACCIDENTS
-from ottla.simulation.plan import Plan, Rates, plan_for, with_groups
-from ottla.simulation.run import Failure, simulate
+from ottla.simulation.clients.group_workload import ACCIDENTS
+from ottla.simulation.plans.group_plan import GroupPlan, Kind
+from ottla.simulation.plans.plan import Plan, Rates
+from ottla.simulation.plans.swarm import with_groups
+from ottla.simulation.runs.run import Failure, simulate
 from tests.simulation import group_mutants as mutants
+from tests.simulation.plans import busy_plan
 
 SEEDS_MAX = 10
 
@@ -37,11 +39,11 @@ RESISTING = ("resist", "resist", "crash")  # What happens to members, if not any
     [
         (mutants.gives_before_revoked, "1", CONSUMER, CALM, ACCIDENTS),
         (mutants.rebalances_without_waiting, "1", CLASSIC, CALM, ACCIDENTS),
-        (mutants.fences_too_early, "1", CLASSIC, CALM, ACCIDENTS),
+        (mutants.fences_too_early, "13", CLASSIC, CALM, ACCIDENTS),
         (mutants.fences_too_early, "134", CONSUMER, CALM, ACCIDENTS),
         (mutants.forgets_the_generation, "13", CLASSIC, KILLS, ACCIDENTS),
         (mutants.answers_before_appended, "12", CLASSIC, KILLS, ACCIDENTS),
-        (mutants.serves_while_loading, "12", CLASSIC, KILLS, ACCIDENTS),
+        (mutants.serves_while_loading, "123", CLASSIC, KILLS, ACCIDENTS),
         (mutants.loads_all_but_the_end, "2", CONSUMER, KILLS, ACCIDENTS),
         (mutants.takes_stale_generations, "3", CLASSIC, CALM, ACCIDENTS),
         (mutants.takes_stale_epochs, "3", CONSUMER, CALM, ACCIDENTS),
@@ -65,7 +67,7 @@ def test_a_bug_of_groups_is_found_within_a_few_seeds(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     mutant(monkeypatch)
-    monkeypatch.setattr("ottla.simulation.group_workload.ACCIDENTS", accidents)
+    monkeypatch.setattr("ottla.simulation.clients.group_workload.ACCIDENTS", accidents)
     with pytest.raises(Failure, match=rf"^seed \d+: G[{promises}]: "):
         run_seeds(kind, rates)
 
@@ -83,21 +85,8 @@ def run_seeds(kind: Kind, rates: Rates) -> None:
 
 def group_plan(seed: int, kind: Kind, rates: Rates) -> Plan:
     """One group and little else."""
-    settings = {"auto.create.topics.enable": "false"}
-    is_synced = bool(rates.power_loss)
-    if is_synced:
-        settings["log.flush.interval.messages"] = "1"
-    plan = replace(
-        plan_for(seed),
-        topics=1,
-        partitions=1,
-        producers=(),
-        consumers=0,
-        is_synced=is_synced,
-        log_dirs=1,
-        settings=settings,
-        groups=(),
-    )
+    plan = busy_plan(seed, rates, brokers=1, is_synced=bool(rates.power_loss))
+    plan = replace(plan, producers=(), consumers=0)
     members = 1 + seed % 3
     group = GroupPlan(
         name=kind.value,

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from ottla.simulation.history import IDEMPOTENT
-from ottla.simulation.plan import Plan, Rates, plan_for
-from ottla.simulation.run import Failure, simulate
+from ottla.simulation.plans.plan import Plan, Rates
+from ottla.simulation.runs.run import Failure, simulate
 from tests.simulation import mutants
+from tests.simulation.plans import busy_plan
 
 SEEDS_MAX = 20
 
@@ -58,20 +58,9 @@ def test_without_a_bug_the_same_runs_pass() -> None:
 
 
 def small_plan(seed: int, rates: Rates, is_synced: bool) -> Plan:
-    plan = plan_for(seed)
-    settings = {k: v for k, v in plan.settings.items() if k != "log.flush.interval.messages"}
-    if is_synced:
-        settings["log.flush.interval.messages"] = "1"
     return replace(
-        plan,
+        busy_plan(seed, rates, brokers=1, is_synced=is_synced),
         seconds=4.0,
-        topics=1,
-        partitions=1,
-        producers=(IDEMPOTENT,) * 2,
         consumers=4 if is_synced else 1,  # Someone has to read in the moment before a sync.
         records_per_second=200.0 if is_synced else 60.0,
-        is_synced=is_synced,
-        log_dirs=1,
-        rates=rates,
-        settings=settings,
     )

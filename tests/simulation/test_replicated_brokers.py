@@ -4,11 +4,11 @@ from collections.abc import Callable
 
 import pytest
 
-from ottla.broker.replica_sessions import ReplicaSession
-from ottla.broker.replicated_partition import FollowedLog, ReplicatedPartition
+from ottla.broker.partitions.replicated_partition import FollowedLog, ReplicatedPartition
+from ottla.broker.replicas.sessions import ReplicaSession
 from ottla.model.types import Offset
 from ottla.replication.leader import Leader
-from ottla.simulation.history import Violation
+from ottla.simulation.history.history import Violation
 from tests.simulation.replicated_world import run
 
 SEEDS = 3

@@ -17,18 +17,18 @@ from ottla.env.network import Address
 from ottla.model.errors import ErrorCode
 from ottla.model.types import TopicPartition
 from ottla.protocol.messages import fetch
-from ottla.simulation.clock import VirtualClock
-from ottla.simulation.loop import VirtualLoop
-from ottla.simulation.network import SimulatedNetwork
-from ottla.simulation.nodes import PORT, Nodes
-from ottla.simulation.running import new_loop
-from ottla.simulation.trace import Trace
+from ottla.simulation.runs.running import new_loop
+from ottla.simulation.world.clock import VirtualClock
+from ottla.simulation.world.loop import VirtualLoop
+from ottla.simulation.world.network import SimulatedNetwork
+from ottla.simulation.world.nodes import PORT, Nodes
+from ottla.simulation.world.trace import Trace
 from tests.simulation import cluster_mutants as mutants
-from tests.unit.simulation.small_cluster import small_cluster
+from tests.unit.simulation.small import small_cluster
 
 PLACE = TopicPartition("t", 0)
 PAUSE_SECONDS = 20.0
-SEEDS = 16  # Each of them shows the bug with a chance of about a half.
+SEEDS = range(16, 30)  # Each of them shows the bug with a chance of about a seventh.
 ASKED_EVERY_SECONDS = 0.0002
 
 
@@ -48,7 +48,7 @@ def test_it_says_of_no_offset_that_it_is_out_of_range(
     if is_trusting:
         mutants.trusts_its_old_image(monkeypatch)
     codes: Counter[int] = Counter()
-    for seed in range(SEEDS):
+    for seed in SEEDS:
         codes += run(seed, is_controller=is_controller)
     assert codes[ErrorCode.NOT_LEADER_OR_FOLLOWER] > 0
     assert codes[ErrorCode.NONE] > 0, "in the end it follows, and has everything"

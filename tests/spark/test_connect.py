@@ -12,7 +12,7 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from ottla.spark.spark_home import light_home
+from ottla.spark.sessions.spark_home import light_home
 from ottla.testing import Broker
 from tests.conformance.broker_process import free_ports
 from tests.spark.conftest import need_java

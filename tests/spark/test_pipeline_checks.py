@@ -8,8 +8,8 @@ import pytest
 from deltalake import DeltaTable
 
 from ottla.spark.pipeline import load
-from ottla.spark.pipeline_model import PipelineError, check
-from ottla.spark.pipeline_run import Running, prepare
+from ottla.spark.pipelines.model import PipelineError, check
+from ottla.spark.pipelines.run import Running, prepare
 from ottla.testing import Broker
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ottla.spark.spark_session import PUSHDOWN_VARIABLE
+from ottla.spark.sessions.session import PUSHDOWN_VARIABLE
 from ottla.testing import Broker
 from tests.spark.conftest import need_java
 

@@ -12,9 +12,9 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from ottla.client.partitioner import partition_of_key
 from ottla.records.compression import Codec
 from ottla.spark.options import Access
-from ottla.spark.sink_producer import SinkSettings
-from ottla.spark.sink_rows import Layout
-from ottla.spark.sink_task import SinkTask
+from ottla.spark.sink.producer import SinkSettings
+from ottla.spark.sink.rows import Layout
+from ottla.spark.sink.task import SinkTask
 from tests.conformance.apache_kafka import ApacheKafka
 from tests.conformance.broker_process import BrokerProcess
 

@@ -11,8 +11,8 @@ from typing import Any
 
 
 class Confirmation:
-    def __init__(self) -> None:
-        self.lsn = 0
+    def __init__(self, lsn: int = 0) -> None:
+        self.lsn = lsn
         self._waiting: deque[tuple[int, Sequence[asyncio.Future[Any]]]] = deque()
 
     @property

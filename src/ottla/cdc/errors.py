@@ -2,7 +2,8 @@
 
 CdcError
 ├── NotPossible   something has to be changed first: a setting, a right, an option
-├── Interrupted   the database went away; it may come back
+├── Interrupted   the database went away, or another tail went ahead; it may pass
+│   └── InUse     another tail has the slot
 └── BadMessage    the database sent what its protocol does not allow
 """
 
@@ -16,6 +17,10 @@ class NotPossible(CdcError):
 
 
 class Interrupted(CdcError):
+    pass
+
+
+class InUse(Interrupted):
     pass
 
 

@@ -1,8 +1,10 @@
 """Follows a slot's stream: each change becomes its records, and what is acknowledged is confirmed.
 
-If the database goes away the stream is opened again; what this process has sent it remembers, so
-that nothing is written twice. A broker that goes away is the producer's business: it tries again
-until all is written, and as long as it does so the stream waits.
+The open stream is the ownership of the slot: the server gives it to one process at a time. Only its
+owner sees how far the topics are written, and then writes (`numbering` says how the broker refuses
+a former owner). If the stream ends, it is opened again, and all of this begins once more. A broker
+that goes away is the producer's business: it tries again until all is written, and as long as it
+does so the stream waits.
 """
 
 import asyncio
@@ -19,6 +21,7 @@ from ottla.cdc.setup import Plan
 from ottla.cdc.stream import Stream
 from ottla.cdc.writer import Writer
 from ottla.client.cluster import Cluster
+from ottla.client.errors import ClientError
 from ottla.model.types import Millis
 
 MESSAGES_AT_A_TIME = 500
@@ -71,21 +74,32 @@ class Following:
                     raise NotPossible(
                         f"{failure}; one slot is for one tail: --slot names another"
                     ) from failure
-                await _pause(stop, AGAIN_MS)
+                await pause(stop, AGAIN_MS)
 
     async def _open(self) -> Stream:
         settings = self._settings
         return await asyncio.to_thread(Stream, settings.dsn, settings.slot, settings.publication)
 
     async def _follow(self, stream: Stream, stop: asyncio.Event) -> None:
+        self._confirmation = Confirmation(self._confirmation.lsn)
         beating = asyncio.ensure_future(self._keep_confirming(stream))
         try:
-            await self._take_all(stream, stop)
-            await self._writer.flush()
-            stream.confirm(self._confirmation.advance())
+            async with self._writer.session():
+                await self._begin()
+                await self._take_all(stream, stop)
+                await self._writer.flush()
+                stream.confirm(self._confirmation.advance())
         finally:
             beating.cancel()
             await asyncio.gather(beating, return_exceptions=True)
+
+    async def _begin(self) -> None:
+        try:
+            await self._plan.begin(self._writer)
+        except ClientError as failure:
+            if not failure.is_retriable:
+                raise
+            raise Interrupted(str(failure)) from failure
 
     async def _take_all(self, stream: Stream, stop: asyncio.Event) -> None:
         changes = Changes()
@@ -126,7 +140,7 @@ class Following:
         progress.wal_lsn = max(stream.wal_end, progress.wal_lsn)
 
 
-async def _pause(stop: asyncio.Event, wait_ms: Millis) -> None:
+async def pause(stop: asyncio.Event, wait_ms: Millis) -> None:
     try:
         async with asyncio.timeout(wait_ms / 1000):
             await stop.wait()

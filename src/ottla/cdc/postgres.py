@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ottla.cdc.errors import CdcError, Interrupted, NotPossible
+from ottla.cdc.errors import CdcError, Interrupted, InUse, NotPossible
 
 # A cursor or connection of psycopg2, which has no types of its own.
 Connection = Any
@@ -23,7 +23,8 @@ OPTIONS = " ".join(
     )
 )
 CONNECT_SECONDS_MAX = 10
-IN_USE, NO_RIGHT, LIMIT_REACHED, WRONG_STATE = "55006", "42501", "53400", "55000"
+IN_USE, EXISTS = "55006", "42710"
+NO_RIGHT, LIMIT_REACHED, WRONG_STATE = "42501", "53400", "55000"
 GOING_AWAY = ("08", "57P")  # The classes of errors that end a connection.
 
 
@@ -92,10 +93,10 @@ def sentence(failure: Any) -> CdcError:  # noqa: ANN401  An error of psycopg2.
         )
     if code == LIMIT_REACHED:
         return NotPossible(f"{text}; 'ottla cdc' needs two while it reads a snapshot")
-    if (
-        code.startswith(GOING_AWAY)
-        or code == IN_USE
-        or (not code and isinstance(failure, psycopg2.OperationalError | psycopg2.InterfaceError))
+    if code in (IN_USE, EXISTS):
+        return InUse(text)
+    if code.startswith(GOING_AWAY) or (
+        not code and isinstance(failure, psycopg2.OperationalError | psycopg2.InterfaceError)
     ):
         return Interrupted(text)
     if not code and isinstance(failure, psycopg2.DatabaseError):

@@ -16,7 +16,7 @@ from ottla.cdc.progress import Say
 from ottla.cdc.settings import TailSettings
 from ottla.cdc.setup import Plan
 from ottla.cdc.table import Field, Table, TableName
-from ottla.cdc.topics import ensure_topic, last_positions, read_to_end
+from ottla.cdc.topics import ensure_topic, how_far, read_to_end
 from ottla.cdc.writer import Writer
 from ottla.client.cluster import Cluster
 from ottla.model.types import TopicPartition
@@ -50,7 +50,7 @@ class Rows:
         name = TableName(relation.schema, relation.name)
         topic = self._plan.topic(name)
         self._tailed.pop(relation.relation_id, None)
-        if topic not in self._plan.reached:
+        if topic not in self._plan.topics:
             if self._settings.tables:
                 self._say(f"{name} is published, but was not asked for: it is passed over")
                 return
@@ -62,8 +62,8 @@ class Rows:
             await ensure_topic(
                 self._cluster, topic, settings.partitions, settings.replication_factor
             )
-            self._plan.reached[topic] = await last_positions(self._cluster, topic)
-            self._writer.begin(topic, self._plan.reached[topic])
+            self._plan.topics.add(topic)
+            self._writer.begin(topic, await how_far(self._cluster, topic))
         key = await self._key(relation)
         if not key:
             self._say(f"{name} has no primary key: its changes are passed over")

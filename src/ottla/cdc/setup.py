@@ -17,9 +17,9 @@ from ottla.cdc.postgres import Connection, connect
 from ottla.cdc.progress import Say
 from ottla.cdc.settings import TailSettings
 from ottla.cdc.table import Table, TableName, topic_name
-from ottla.cdc.topics import ensure_topic, is_compacted, last_positions
+from ottla.cdc.topics import ensure_topic, how_far, is_compacted
+from ottla.cdc.writer import Writer
 from ottla.client.cluster import Cluster
-from ottla.model.types import TopicPartition
 
 Answer = TypeVar("Answer")
 
@@ -35,7 +35,7 @@ class Plan:
     has_slot: bool
     tables: list[Found]
     published: dict[TableName, Published]
-    reached: dict[str, dict[TopicPartition, Position]]  # By topic.
+    topics: set[str]
 
     def topic(self, table: TableName) -> str:
         return topic_name(self.prefix, table)
@@ -57,6 +57,11 @@ class Plan:
             return [self._table(found, catalogue) for found in self.tables]
 
         return await self.ask(look)
+
+    async def begin(self, writer: Writer, *, in_next_epoch: bool = False) -> None:
+        """See how far the topics are written; to be called once the slot is owned."""
+        for topic in sorted(self.topics):
+            writer.begin(topic, await how_far(writer.cluster, topic, in_next_epoch=in_next_epoch))
 
     def close(self) -> None:
         self.connection.close()
@@ -87,17 +92,18 @@ async def _prepare(
     slot = await asyncio.to_thread(catalogue.slot, settings.slot)
     types = Types()
     await asyncio.to_thread(catalogue.learn_types, types)
-    plan = Plan(settings.dsn, connection, types, prefix, slot is not None, tables, published, {})
+    plan = Plan(settings.dsn, connection, types, prefix, slot is not None, tables, published, set())
     _check_names(plan)
+    positions: list[Position] = []
     for found in tables:
-        await _prepare_topic(cluster, settings, plan.topic(found.name), plan, say)
+        positions += await _prepare_topic(cluster, settings, plan.topic(found.name), plan, say)
     if slot is not None and (slot.plugin, slot.database) != ("pgoutput", catalogue.database):
         raise NotPossible(
             f"slot {settings.slot!r} is of plugin {slot.plugin!r} in database {slot.database!r}: "
             "choose another name with --slot"
         )
     wal_lsn = await asyncio.to_thread(catalogue.wal_lsn)
-    _check_slot(settings, plan, wal_lsn, is_lost=slot is not None and slot.is_lost)
+    _check_slot(settings, plan, positions, wal_lsn, is_lost=slot is not None and slot.is_lost)
     if slot is not None and settings.is_resync:
         say(f"dropping slot {settings.slot}: the tables are compared with their topics")
         await asyncio.to_thread(catalogue.drop_slot, settings.slot)
@@ -193,17 +199,20 @@ def _check_names(plan: Plan) -> None:
 
 async def _prepare_topic(
     cluster: Cluster, settings: TailSettings, topic: str, plan: Plan, say: Say
-) -> None:
+) -> list[Position]:
+    """Make the topic if it is missing; how far its partitions are, unless a tail writes to it."""
     if await ensure_topic(cluster, topic, settings.partitions, settings.replication_factor):
         say(f"created topic {topic}, compacted")
     elif not await is_compacted(cluster, topic):
         say(f"topic {topic} is not compacted: rows that rarely change will be removed from it")
-    plan.reached[topic] = await last_positions(cluster, topic)
+    plan.topics.add(topic)
+    return [reached.position for reached in (await how_far(cluster, topic)).values()]
 
 
-def _check_slot(settings: TailSettings, plan: Plan, wal_lsn: int, *, is_lost: bool) -> None:
+def _check_slot(
+    settings: TailSettings, plan: Plan, positions: list[Position], wal_lsn: int, *, is_lost: bool
+) -> None:
     """Refuse what could only go on with changes missing."""
-    positions = [item for reached in plan.reached.values() for item in reached.values()]
     last = max(positions)
     if last.lsn > wal_lsn:
         raise NotPossible(

@@ -2,11 +2,12 @@
 
 The slot is temporary: it ends with its connection. Only when every row is written it gets a twin
 that stays (`Snapshot.keep`). So a slot that is there says that its snapshot is complete, and a
-snapshot that was interrupted leaves nothing behind that would hold up the server's log.
+snapshot that was interrupted leaves nothing behind that would hold up the server's log. Its name
+follows from that of its twin: while it is there, no other tail takes a snapshot for the same slot.
 """
 
-import os
 from collections.abc import Generator
+from zlib import crc32
 
 from ottla.cdc.catalogue import Catalogue, Published
 from ottla.cdc.pgoutput import Row
@@ -21,7 +22,8 @@ class Snapshot:
     """Blocking; the two connections belong to whoever calls, one call at a time."""
 
     def __init__(self, dsn: str, slot: str) -> None:
-        self._temporary = f"{slot[:40]}_snapshot_{os.getpid()}"
+        """InUse if another tail takes a snapshot for `slot`."""
+        self._temporary = f"{slot[:45]}_{crc32(slot.encode()):08x}_snapshot"  # 63 at most.
         self._replication = connect(dsn, replication=True)
         self._sql = None
         try:

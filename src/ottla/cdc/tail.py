@@ -4,6 +4,8 @@
     snapshot  if there is no slot: every row, from the moment at which the new slot begins
     stream    every commit since, record by record; the slot is told what the brokers acknowledged
 
+Snapshot and stream begin with the ownership of a slot, and see then how far the topics are written.
+
 A tail that is killed anywhere goes on where it was: no slot means that the snapshot was not
 complete, and the next one writes only what differs from the topics; a slot sends again what was
 not confirmed, and what the last records of the partitions show to be written is passed over.
@@ -12,8 +14,8 @@ not confirmed, and what the last records of the partitions show to be written is
 import asyncio
 from collections.abc import Coroutine
 
-from ottla.cdc.errors import Interrupted, NotPossible
-from ottla.cdc.following import Following
+from ottla.cdc.errors import Interrupted, InUse, NotPossible
+from ottla.cdc.following import AGAIN_MS, IN_USE_MS_MAX, Following, pause
 from ottla.cdc.known_rows import KnownRows
 from ottla.cdc.position import SNAPSHOT_INDEX, Position, lsn_text
 from ottla.cdc.progress import Progress, Say
@@ -26,7 +28,6 @@ from ottla.cdc.writer import Writer
 from ottla.client.cluster import Cluster
 from ottla.client.delivery import TOO_LARGE, ProducerSettings
 from ottla.client.errors import Refused
-from ottla.client.producer import Producer
 from ottla.model.types import Millis
 
 FOR_EVER_MS: Millis = 10 * 365 * 24 * 3600 * 1000  # A broker that is down is waited for.
@@ -49,12 +50,8 @@ class Tail:
             codec=self._settings.codec, delivery_ms_max=FOR_EVER_MS, stops_at_failure=True
         )
         try:
-            async with Producer(self._cluster, producing) as producer:
-                writer = Writer(self._cluster, producer)
-                for topic, reached in plan.reached.items():
-                    writer.begin(topic, reached)
-                await self._until_stopped(self._work(plan, writer, stop), stop)
-                await asyncio.wait_for(producer.flush(), STOP_SECONDS_MAX)
+            writer = Writer(self._cluster, producing)
+            await self._until_stopped(self._work(plan, writer, stop), stop)
         except TimeoutError:
             self._say("stopped before the brokers had acknowledged all; the next start goes on")
         except Refused as refused:
@@ -94,17 +91,23 @@ class Tail:
 
     async def _snapshot(self, plan: Plan, writer: Writer, stop: asyncio.Event) -> None:
         self._progress.phase = "snapshot"
-        snapshot = await asyncio.to_thread(Snapshot, self._settings.dsn, self._settings.slot)
+        snapshot = await self._own_snapshot(stop)
+        if snapshot is None:
+            return
         try:
+            slot = self._settings.slot
+            if await plan.ask(lambda catalogue: catalogue.slot(slot)) is not None:
+                return  # Another tail has taken the snapshot meanwhile.
             await asyncio.to_thread(snapshot.lock, [table.name for table in plan.tables])
             self._say(f"reading the tables as they were at {lsn_text(snapshot.lsn)}")
-            for table in await plan.current_tables():
-                await self._copy(table, plan, snapshot, writer, stop)
-                if stop.is_set():
+            async with writer.session():
+                await plan.begin(writer, in_next_epoch=True)
+                if not await self._copy_all(plan, snapshot, writer, stop):
                     self._say("stopped before the snapshot was complete; the next start goes on")
                     return
-            await writer.flush()
-            await plan.ask(lambda catalogue: snapshot.keep(catalogue, self._settings.slot))
+                await writer.flush()
+                await writer.check_alone()
+            await plan.ask(lambda catalogue: snapshot.keep(catalogue, slot))
             self._say(f"snapshot complete: {writer.written:,} rows written")
         except Interrupted as failure:
             raise NotPossible(
@@ -112,6 +115,32 @@ class Tail:
             ) from failure
         finally:
             snapshot.close()
+
+    async def _own_snapshot(self, stop: asyncio.Event) -> Snapshot | None:
+        """The snapshot, once no other tail takes one; None if this tail shall stop before."""
+        clock = self._cluster.clock
+        deadline = clock.monotonic() + IN_USE_MS_MAX
+        while not stop.is_set():
+            try:
+                return await asyncio.to_thread(Snapshot, self._settings.dsn, self._settings.slot)
+            except InUse as failure:
+                if clock.monotonic() > deadline:
+                    raise NotPossible(
+                        f"{failure}; another tail takes the snapshot of slot "
+                        f"{self._settings.slot}, and one slot is for one tail"
+                    ) from failure
+                await pause(stop, AGAIN_MS)
+        return None
+
+    async def _copy_all(
+        self, plan: Plan, snapshot: Snapshot, writer: Writer, stop: asyncio.Event
+    ) -> bool:
+        """True when every table is copied, False if the tail shall stop before that."""
+        for table in await plan.current_tables():
+            await self._copy(table, plan, snapshot, writer, stop)
+            if stop.is_set():
+                return False
+        return True
 
     async def _copy(
         self, table: Table, plan: Plan, snapshot: Snapshot, writer: Writer, stop: asyncio.Event

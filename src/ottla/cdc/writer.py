@@ -1,36 +1,65 @@
-"""Writes changes to their topics: each once, in order, and remembers how far each partition is."""
+"""Writes changes to their topics: each once, in order, and remembers how far each partition is.
+
+All of that holds for one session: the time in which this process owns the slot.
+"""
 
 import asyncio
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 
+from ottla.cdc.errors import Interrupted
 from ottla.cdc.position import NOWHERE, Position, headers_of
+from ottla.cdc.topics import Reached, end_offsets
 from ottla.client.cluster import Cluster
-from ottla.client.delivery import Written
-from ottla.client.errors import ClientError
+from ottla.client.delivery import OUT_OF_SEQUENCE, ProducerSettings, Written
+from ottla.client.errors import ClientError, Refused
 from ottla.client.partitioner import partition_of_key
 from ottla.client.producer import Producer
+from ottla.model.errors import ErrorCode
 from ottla.model.types import TopicPartition
 
 KNOWN_MAX = 20_000
+OVERTAKEN = OUT_OF_SEQUENCE | {ErrorCode.INVALID_PRODUCER_EPOCH}
 
 Futures = list["asyncio.Future[Written]"]
 
 
 class Writer:
-    def __init__(self, cluster: Cluster, producer: Producer) -> None:
+    def __init__(self, cluster: Cluster, settings: ProducerSettings) -> None:
         self.written = 0
         self.passed_over = 0  # Written already, before a restart.
-        self._cluster = cluster
-        self._producer = producer
+        self.cluster = cluster
+        self._settings = settings
+        self._producer: Producer | None = None
         self._places: dict[str, list[TopicPartition]] = {}
         self._known: dict[tuple[str, bytes], TopicPartition] = {}  # The hash takes its time.
+        self._begun: dict[TopicPartition, Reached] = {}
         self._reached: dict[TopicPartition, Position] = {}
+        self._sent: Counter[TopicPartition] = Counter()
         self._last: dict[TopicPartition, asyncio.Future[Written]] = {}
 
-    def begin(self, topic: str, reached: Mapping[TopicPartition, Position]) -> None:
+    @asynccontextmanager
+    async def session(self) -> AsyncIterator[None]:
+        """Write as the owner of the slot; topics have to `begin` in each session.
+
+        Interrupted if the broker refuses a batch because another tail has written in between.
+        """
+        self._begun.clear()
+        self._reached.clear()
+        self._sent.clear()
+        self._last.clear()
+        with _told_when_overtaken():
+            async with Producer(
+                self.cluster, self._settings, lambda place: self._begun[place].numbering
+            ) as self._producer:
+                yield
+
+    def begin(self, topic: str, reached: Mapping[TopicPartition, Reached]) -> None:
         """From here on the topic may be written to; its partitions hold so much already."""
         self._places[topic] = sorted(reached)
-        self._reached.update(reached)
+        self._begun.update(reached)
+        self._reached.update((place, found.position) for place, found in reached.items())
 
     def place(self, topic: str, key: bytes) -> TopicPartition:
         places = self._places[topic]
@@ -69,8 +98,10 @@ class Writer:
         """Hand a record over. Its position is new, or that of others before it (a snapshot)."""
         assert position >= self._reached[place], "a partition never goes back"
         self._reached[place] = position
-        if place.topic not in self._cluster.metadata.topics:
+        if place.topic not in self.cluster.metadata.topics:
             await self._find(place.topic)
+        assert self._producer is not None, "records are written in a session"
+        self._sent[place] += 1
         self._last[place] = await self._producer.send(
             place.topic,
             value,
@@ -86,14 +117,14 @@ class Writer:
         tries = 0
         while True:
             try:
-                await self._cluster.topic(topic)
+                await self.cluster.topic(topic)
             except ClientError as failure:
                 if not failure.is_retriable:
                     raise
-                self._cluster.on_trouble(failure)
+                self.cluster.on_trouble(failure)
             else:
                 return
-            await asyncio.sleep(self._cluster.backoff_ms(tries) / 1000)
+            await asyncio.sleep(self.cluster.backoff_ms(tries) / 1000)
             tries += 1
 
     def take_unconfirmed(self) -> Futures:
@@ -103,4 +134,24 @@ class Writer:
         return futures
 
     async def flush(self) -> None:
+        assert self._producer is not None, "records are written in a session"
         await self._producer.flush()
+
+    async def check_alone(self) -> None:
+        """After a flush: Interrupted if another tail has written in this session."""
+        ends = await end_offsets(self.cluster, self._begun)
+        for place, end in ends.items():
+            if end != self._begun[place].end_offset + self._sent[place]:
+                raise Interrupted(f"another tail has written to {place}")
+
+
+@contextmanager
+def _told_when_overtaken() -> Iterator[None]:
+    try:
+        yield
+    except Refused as refused:
+        if refused.code not in OVERTAKEN:
+            raise
+        raise Interrupted(f"another tail has written what this one was about to: {refused}") from (
+            refused
+        )

@@ -5,12 +5,12 @@ from typing import Annotated, Any, Final
 import typer
 
 from ottla import __version__
-from ottla.cli import brokers, cdc, configs, dlq, groups, log, pipeline, topics
-from ottla.cli.cluster import cluster
-from ottla.cli.consume import consume
+from ottla.cli.commands import brokers, cdc, configs, dlq, groups, log, pipeline, topics
+from ottla.cli.commands.cluster import cluster
+from ottla.cli.commands.consume import consume
+from ottla.cli.commands.produce import produce
+from ottla.cli.commands.simulate import simulate
 from ottla.cli.main import run_light
-from ottla.cli.produce import produce
-from ottla.cli.simulate import simulate
 
 app = typer.Typer(
     name="ottla",

@@ -34,10 +34,10 @@ def main() -> None:
 
 def run_light(command: str, arguments: Sequence[str]) -> int:
     """Run a command that does without typer; returns the exit status."""
-    from ottla.broker.settings_error import SettingsError
+    from ottla.broker.settings.error import SettingsError
 
     try:
-        import_module(f"ottla.cli.{command}").main(arguments)
+        import_module(f"ottla.cli.commands.{command}").main(arguments)
     except SettingsError as error:
         return told(str(error))
     except KeyboardInterrupt:
@@ -46,7 +46,7 @@ def run_light(command: str, arguments: Sequence[str]) -> int:
 
 
 def told(sentence: str) -> int:
-    from ottla.broker.log_lines import spelled_out
+    from ottla.broker.node.log_lines import spelled_out
 
     print(f"ottla: {spelled_out(sentence)}", file=sys.stderr)
     return 1

@@ -85,7 +85,7 @@ class Connection:
             async with asyncio.timeout(timeout_ms / 1000):
                 await network.connect(address.host, address.port, accept)
                 await made[0]._negotiate()
-        except (OSError, TimeoutError, ClientError) as error:
+        except (OSError, TimeoutError, ClientError, ValueError) as error:  # Of the host's name.
             if made:
                 made[0].close()
             kind = UnknownHost if isinstance(error, gaierror) else CannotConnect

@@ -1,9 +1,10 @@
 """The records of one producer for one partition, on their way.
 
 One batch is under way at a time, so that order needs no further care; what is added meanwhile
-becomes the next batch. A batch keeps its producer id and sequence over all attempts: the broker
-drops what it has already. Where an id is of no use any more, a new one is taken only for batches
-that were certainly never written.
+becomes the next batch. A batch keeps its producer id, epoch and sequence over all attempts that may
+have been written: the broker drops duplicates. A batch that was certainly never written and is out
+of sequence is sent under the next epoch, from sequence 0 (KIP-360). Unlike Kafka's client, a batch
+that may have been written never is: a deposed leader answers OUT_OF_ORDER_SEQUENCE_NUMBER too.
 """
 
 import asyncio
@@ -22,16 +23,20 @@ from ottla.records.record import Record, build_batch
 
 ACKS_NONE, ACKS_LEADER, ACKS_ALL = 0, 1, -1
 NAMES_VERSION_MAX = 12  # From 13 on, topics are named by their ids.
-ID_IS_SPENT = frozenset(
+EPOCH_MAX = 32767
+# The broker's log ends before, or after, the sequence that the producer counts on.
+OUT_OF_SEQUENCE = frozenset({ErrorCode.UNKNOWN_PRODUCER_ID, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER})
+TOO_LARGE = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE})
+# Refusals after which the batch may lie in a log all the same: a leader that is deposed, or loses
+# its disk, refuses what it has appended and perhaps replicated.
+MAYBE_WRITTEN = frozenset(
     {
-        ErrorCode.UNKNOWN_PRODUCER_ID,
-        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-        ErrorCode.INVALID_PRODUCER_EPOCH,
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.KAFKA_STORAGE_ERROR,
     }
 )
-TOO_LARGE = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE})
-# Refusals after which the batch may lie in a log all the same.
-MAYBE_WRITTEN = frozenset({ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND})
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +60,13 @@ class ProducerSettings:
 class Identity(NamedTuple):
     producer_id: int
     producer_epoch: int
+
+
+class Numbering(NamedTuple):
+    """Producer id, epoch and next sequence of a partition, where an earlier process left them."""
+
+    identity: Identity
+    next_sequence: int = 0
 
 
 class Written(NamedTuple):
@@ -90,9 +102,10 @@ class Delivery:
         settings: ProducerSettings,
         identify: Callable[[], Awaitable[Identity]],
         delivered: Callable[[TopicPartition, int, ClientError | None], None],
-        identity: Identity | None = None,
+        numbering: Numbering | None = None,
     ) -> None:
-        """`identity` is what it begins with, if another run may have written the same."""
+        """With a `numbering`, no other producer id or epoch is ever used: a batch out of sequence
+        fails, and all that follow it."""
         self._cluster = cluster
         self._topic_partition = topic_partition
         self._settings = settings
@@ -104,8 +117,9 @@ class Delivery:
         self._enough = asyncio.Event()
         self._empty = asyncio.Event()
         self._empty.set()
-        self._identity = identity
-        self._next_sequence = 0
+        self._is_numbered = numbering is not None
+        self._identity = numbering.identity if numbering else None
+        self._next_sequence = numbering.next_sequence if numbering else 0
         self._stopped_by: ClientError | None = None
 
     def add(self, record: Record, size: int) -> "asyncio.Future[Written]":
@@ -153,24 +167,23 @@ class Delivery:
     def _deadline(self) -> Monotonic:
         return Monotonic(self._cluster.clock.monotonic() + self._settings.delivery_ms_max)
 
-    async def _deliver(self, package: Package, deadline: Monotonic) -> None:
-        """Attempt until the batch is written or has failed for good."""
+    async def _deliver(self, package: Package, deadline: Monotonic) -> ClientError | None:
+        """Attempt until the batch is written; returns why, if it has failed for good."""
         if self._stopped_by is not None:
             self._fail(package, self._stopped_by)
-            return
+            return self._stopped_by
         while True:
             try:
                 base_offset, timestamp_ms = await self._attempt(package)
             except ClientError as failure:
                 if _is_too_large(failure, package):
-                    await self._deliver_halves(package, deadline)
-                    return
+                    return await self._deliver_halves(package, deadline)
                 if not await self._may_try_again(failure, package, deadline):
                     self._fail(package, failure)
-                    return
+                    return failure
             else:
                 self._succeed(package, base_offset, timestamp_ms)
-                return
+                return None
 
     async def _attempt(self, package: Package) -> tuple[Offset, int]:
         if self._settings.uses_id and self._identity is None:
@@ -223,7 +236,13 @@ class Delivery:
         self, failure: ClientError, package: Package, deadline: Monotonic
     ) -> bool:
         """Make ready for another attempt, after a pause; False if there must be none."""
-        if isinstance(failure, Refused) and failure.code in ID_IS_SPENT:
+        code = failure.code if isinstance(failure, Refused) else ErrorCode.NONE
+        if code in OUT_OF_SEQUENCE and not self._is_numbered:
+            # Else the same batch again: the next leader has what was acknowledged.
+            if not package.may_be_written:
+                self._raise_epoch()
+                package.data = None
+        elif code == ErrorCode.INVALID_PRODUCER_EPOCH and not self._is_numbered:
             if package.may_be_written:
                 return False
             self._identity, package.data = None, None
@@ -238,10 +257,27 @@ class Delivery:
         await asyncio.sleep(wait_ms / 1000)
         return True
 
-    async def _deliver_halves(self, package: Package, deadline: Monotonic) -> None:
+    def _raise_epoch(self) -> None:
+        """Begin again at sequence 0; the broker then refuses batches of the epoch before."""
+        if self._identity is not None:
+            producer_id, epoch = self._identity
+            self._identity = Identity(producer_id, epoch + 1) if epoch < EPOCH_MAX else None
+            self._next_sequence = 0
+
+    async def _deliver_halves(self, package: Package, deadline: Monotonic) -> ClientError | None:
+        """Two batches, one after the other; the first one's failure if there is any.
+
+        If the whole batch may be in the log, its halves are no duplicates to the broker: neither
+        may be sent under another epoch.
+        """
         middle = len(package.items) // 2
-        await self._deliver(Package(package.items[:middle]), deadline)
-        await self._deliver(Package(package.items[middle:]), deadline)
+        first = Package(package.items[:middle], may_be_written=package.may_be_written)
+        second = Package(package.items[middle:], may_be_written=package.may_be_written)
+        failure = await self._deliver(first, deadline)
+        if failure is not None and package.may_be_written:
+            self._fail(second, failure)
+            return failure
+        return await self._deliver(second, deadline) or failure
 
     def _succeed(self, package: Package, base_offset: Offset, timestamp_ms: int) -> None:
         if self._identity is not None:
@@ -255,9 +291,9 @@ class Delivery:
         self._done(package, None)
 
     def _fail(self, package: Package, failure: ClientError) -> None:
-        if package.may_be_written:
-            self._identity = None  # Whether its sequence was used nobody knows.
-        if self._settings.stops_at_failure:
+        if package.may_be_written and not self._is_numbered:
+            self._raise_epoch()  # Its sequence may be used; and it may still be on its way.
+        if self._settings.stops_at_failure or self._is_numbered:
             self._stopped_by = failure
         for item in package.items:
             if not item.future.done():

@@ -85,24 +85,27 @@ class Membership:
             )
         )
 
-    async def leave(self) -> None:
-        """Let others have the partitions at once. Whether it works out does not matter."""
+    async def leave(self) -> bool:
+        """Let others have the partitions at once; False if the coordinator has not confirmed it."""
         if not self.member_id:
-            return
+            return False
 
-        async def attempt(connection: Connection, _node_id: NodeId) -> None:
+        async def attempt(connection: Connection, _node_id: NodeId) -> int:
             request = leave_group.Request(self.group)
             if connection.version_for(leave_group.Request) >= MEMBERS_SINCE:
                 request.members = [leave_group.MemberIdentity(self.member_id)]
             else:
                 request.member_id = self.member_id
-            await connection.ask(
+            answer = await connection.ask(
                 request, leave_group.Response, timeout_ms=self._cluster.settings.request_ms_max
             )
+            return answer.error_code
 
+        code: int | None = None
         with suppress(ClientError):
-            await self._groups.at_coordinator(self.group, attempt)
+            code = await self._groups.at_coordinator(self.group, attempt)
         self.member_id, self.generation, self.partitions = "", -1, ()
+        return code == ErrorCode.NONE
 
     async def _is_still_member(self, asking: Awaitable[None]) -> bool:
         try:

@@ -18,6 +18,7 @@ CONSUMER = -1  # The replica id of whoever is none.
 class FoundOffset(NamedTuple):
     offset: Offset  # -1 if no record is as young as the time asked for.
     timestamp_ms: int
+    leader_epoch: int = -1  # LATEST: the epoch of the leader that answered.
 
 
 async def find_offsets(
@@ -62,5 +63,7 @@ async def _ask(
             if result.error_code:
                 cluster.forget(answered.name)
             check(result.error_code, about=str(topic_partition))
-            found[topic_partition] = FoundOffset(result.offset, result.timestamp)
+            found[topic_partition] = FoundOffset(
+                result.offset, result.timestamp, result.leader_epoch
+            )
     return found

@@ -9,10 +9,11 @@ block, like `flush`, waits until all is written, and raises the first failure si
 """
 
 import asyncio
+from collections.abc import Callable
 from types import TracebackType
 
 from ottla.client.cluster import Cluster
-from ottla.client.delivery import Delivery, Identity, ProducerSettings, Written
+from ottla.client.delivery import Delivery, Identity, Numbering, ProducerSettings, Written
 from ottla.client.errors import ClientError, check
 from ottla.client.metadata import Topic, UnknownPartition
 from ottla.client.partitioner import StickyPartitions, partition_of_key
@@ -28,11 +29,12 @@ class Producer:
         self,
         cluster: Cluster,
         settings: ProducerSettings | None = None,
-        identity: Identity | None = None,
+        numbering: Callable[[TopicPartition], Numbering] | None = None,
     ) -> None:
-        """With an `identity` of an earlier run, what that run wrote is not written twice."""
+        """With a `numbering`, batches continue those of an earlier process: the broker drops what
+        that process has written, and refuses a batch if it has written something else."""
         self.settings = settings or ProducerSettings()
-        self._given = identity
+        self._numbering = numbering
         self.unwritten_bytes = 0
         self._cluster = cluster
         self._sticky = StickyPartitions(cluster.random)
@@ -110,7 +112,7 @@ class Producer:
     def _begin(self, topic_partition: TopicPartition) -> Delivery:
         delivery = self._deliveries[topic_partition] = Delivery(
             *(self._cluster, topic_partition, self.settings, self._identify, self._delivered),
-            identity=self._given,
+            numbering=self._numbering(topic_partition) if self._numbering else None,
         )
         self._running.append(self._tasks.create_task(delivery.run()))
         return delivery

@@ -3,7 +3,7 @@
     reader = Reader(cluster, {TopicPartition("events", 0): 0})
     messages = await reader.poll(wait_ms=1000)
 
-Each leader has at most one fetch under way, and it stays under way between two polls: so a quiet
+Each node has at most one fetch under way, and it stays under way between two polls: so a quiet
 partition never holds up a busy one, and the next answer travels while this one is worked on. A
 fetch may wait for long at the broker, so a reader has connections of its own: `close` ends them.
 """
@@ -19,12 +19,14 @@ from ottla.client.errors import ClientError, RequestTimeout, check
 from ottla.client.message import Message
 from ottla.client.metadata import Topic
 from ottla.client.offsets import READ_COMMITTED, READ_UNCOMMITTED
-from ottla.client.unpacking import Transactions, unpack
+from ottla.client.unpacking import Origin, Transactions, unpack
+from ottla.model.errors import ErrorCode
 from ottla.model.types import Millis, Monotonic, NodeId, Offset, TopicPartition, Uuid
 from ottla.protocol.messages import fetch as wire
 
 NAMES_VERSION_MAX = 12  # From 13 on, topics are named by their ids.
 MIN_BYTES = 1
+NEARER_MS_MAX: Millis = 300_000  # Then the leader chooses again.
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,7 @@ class ReaderSettings:
     wait_ms: Millis = 500  # How long a broker without news keeps a fetch.
     fetch_bytes_max: int = 8 * 1024 * 1024
     partition_bytes_max: int = 1024 * 1024
+    rack: str = ""  # A leader may name a replica there, which is read instead (KIP-392).
 
 
 @dataclass(slots=True)
@@ -52,11 +55,16 @@ class Reader:
         cluster: Cluster,
         offsets: Mapping[TopicPartition, Offset],
         settings: ReaderSettings | None = None,
+        origins: dict[TopicPartition, Origin] | None = None,
     ) -> None:
+        """`origins` is told of the last batch that was read of each partition."""
         self.positions = dict(offsets)  # The next offset of each partition that is still read.
         self.settings = settings or ReaderSettings()
         self._cluster = cluster
+        self._origins = origins
         self._fetching: dict[NodeId, Fetching] = {}
+        # Replicas in this reader's rack, and until when each is read instead of the leader.
+        self._nearer: dict[TopicPartition, tuple[NodeId, Monotonic]] = {}
         self._failing_since: Monotonic | None = None
         self._failures = 0
 
@@ -86,13 +94,25 @@ class Reader:
 
     async def _send_fetches(self) -> None:
         under_way = {tp for fetching in self._fetching.values() for tp in fetching.offsets}
-        by_leader: dict[NodeId, list[TopicPartition]] = defaultdict(list)
+        by_node: dict[NodeId, list[TopicPartition]] = defaultdict(list)
         for topic_partition in self.positions:
             if topic_partition not in under_way:
-                by_leader[await self._cluster.leader_id(topic_partition)].append(topic_partition)
-        for node_id, partitions in by_leader.items():
+                by_node[await self._replica_of(topic_partition)].append(topic_partition)
+        for node_id, partitions in by_node.items():
             if node_id not in self._fetching:
                 self._fetching[node_id] = await self._send_fetch(node_id, partitions)
+
+    async def _replica_of(self, topic_partition: TopicPartition) -> NodeId:
+        """The replica to be read: the leader, unless the leader has named a nearer one."""
+        nearer, until = self._nearer.get(topic_partition, (None, 0))
+        if nearer is not None and self._cluster.clock.monotonic() < until:
+            return nearer
+        return await self._cluster.leader_id(topic_partition)
+
+    def _forget(self, topic_partition: TopicPartition) -> None:
+        """Another may lead it soon, and the nearer replica may be none any more."""
+        self._nearer.pop(topic_partition, None)
+        self._cluster.forget(topic_partition.topic)
 
     async def _send_fetch(self, node_id: NodeId, partitions: list[TopicPartition]) -> Fetching:
         connection = await self._connect(node_id, partitions)
@@ -117,6 +137,7 @@ class Reader:
             max_bytes=self.settings.fetch_bytes_max,
             isolation_level=self.settings.isolation,
             topics=list(topics.values()),
+            rack_id=self.settings.rack,
         )
         version = connection.version_for(wire.Request, None if has_ids else NAMES_VERSION_MAX)
         patience_ms = self.settings.wait_ms + self._cluster.settings.request_ms_max
@@ -136,8 +157,8 @@ class Reader:
         try:
             return await self._cluster.broker(node_id, lane=self)
         except ClientError:
-            for topic, _ in partitions:
-                self._cluster.forget(topic)  # Another may lead it soon.
+            for topic_partition in partitions:
+                self._forget(topic_partition)
             raise
 
     async def _receive(self, wait_ms: Millis) -> list[Message]:
@@ -170,8 +191,8 @@ class Reader:
             answer = fetching.future.result()
             check(answer.error_code, about=str(fetching.connection.address))
         except ClientError as failure:
-            for name, _ in fetching.offsets:
-                self._cluster.forget(name)
+            for topic_partition in fetching.offsets:
+                self._forget(topic_partition)
             failures.append(failure)
             return messages
         for topic in answer.responses:
@@ -192,15 +213,26 @@ class Reader:
     ) -> list[Message]:
         offset = self.positions[topic_partition]
         if result.error_code:
-            self._cluster.forget(topic_partition.topic)
-            check(result.error_code, about=f"{topic_partition} at offset {offset}")
+            code = result.error_code
+            if code == ErrorCode.OFFSET_OUT_OF_RANGE and topic_partition in self._nearer:
+                code = ErrorCode.NOT_LEADER_OR_FOLLOWER  # Only the leader knows the range.
+            self._forget(topic_partition)
+            check(code, about=f"{topic_partition} at offset {offset}")
+        if result.preferred_read_replica >= 0:
+            until = Monotonic(self._cluster.clock.monotonic() + NEARER_MS_MAX)
+            self._nearer[topic_partition] = NodeId(result.preferred_read_replica), until
+            return []
         transactions = None
         if self.settings.isolation == READ_COMMITTED:
             transactions = Transactions(
                 (item.producer_id, item.first_offset) for item in result.aborted_transactions or ()
             )
         messages, self.positions[topic_partition] = unpack(
-            topic_partition, result.records, offset=offset, transactions=transactions
+            topic_partition,
+            result.records,
+            offset=offset,
+            transactions=transactions,
+            origins=self._origins,
         )
         return messages
 

@@ -7,6 +7,7 @@ producers (KIP-98). All of that ends here.
 
 from collections.abc import Iterable, Iterator
 from struct import Struct, error
+from typing import NamedTuple
 
 from ottla.client.errors import ClientError
 from ottla.client.message import Message
@@ -22,6 +23,14 @@ ABORT = 0
 
 class CorruptBatch(ClientError):
     """A broker sent a batch that is not what its producer wrote."""
+
+
+class Origin(NamedTuple):
+    """Which producer wrote a batch, and its place in the sequence of that producer."""
+
+    producer_id: int
+    producer_epoch: int
+    last_sequence: int
 
 
 class Transactions:
@@ -47,8 +56,13 @@ def unpack(
     *,
     offset: Offset,
     transactions: Transactions | None = None,
+    origins: dict[TopicPartition, Origin] | None = None,
 ) -> tuple[list[Message], Offset]:
-    """The messages from `offset` on, and the offset that follows all that was looked at."""
+    """The messages from `offset` on, and the offset that follows all that was looked at.
+
+    `origins` takes the origin of the last batch, which compaction may have left without records.
+    """
+    last: Batch | None = None
     messages: list[Message] = []
     for batch in batches_in(data or b""):
         if batch.next_offset <= offset:
@@ -67,7 +81,9 @@ def unpack(
                     f"{topic_partition} holds a batch at offset {batch.base_offset}"
                     f" that cannot be read: {failure}"
                 ) from failure
-        offset = batch.next_offset
+        offset, last = batch.next_offset, batch
+    if origins is not None and last is not None:
+        origins[topic_partition] = Origin(last.producer_id, last.producer_epoch, last.last_sequence)
     return messages, offset
 
 

@@ -1,6 +1,6 @@
 """The disk seam: the few file operations that a log needs, and the real disk behind them.
 
-Everything blocks. `ottla.simulation.disk` has the same operations with faults and crashes.
+Everything blocks. `ottla.simulation.world.disk` has the same operations with faults and crashes.
 """
 
 import fcntl
@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final, Protocol
 
-from ottla.env import system
+from ottla.env import mounts, system
+from ottla.env.descriptors import opened
 
 Buffer = bytes | bytearray | memoryview
 
@@ -23,6 +24,10 @@ class File(Protocol):
 
     @property
     def size(self) -> int: ...
+
+    @property
+    def truncations(self) -> int:
+        """How often it was truncated since it was opened."""
 
     def append(self, buffers: Sequence[Buffer]) -> None:
         """Write all at the end, in order; after an OSError an unknown part of it is there."""
@@ -58,19 +63,20 @@ class Disk(Protocol):
 
     def free_bytes(self, path: str) -> int: ...
     def total_bytes(self, path: str) -> int: ...
-    def boot_id(self) -> str:
-        """What changes when the machine restarts, and "" where nobody can tell."""
+    def mount_id(self, path: str) -> str:
+        """Changes when the machine restarts or the disk of `path` is mounted; "" if unknown."""
 
     def lock(self, path: str) -> Lock:
         """Take the file for this process; raises BlockingIOError if another one has it."""
 
 
 class RealFile:
-    __slots__ = ("_descriptor", "path", "size")
+    __slots__ = ("__weakref__", "_descriptor", "path", "size", "truncations")
 
     def __init__(self, path: str, descriptor: int) -> None:
         self.path = path
         self.size = os.fstat(descriptor).st_size
+        self.truncations = 0
         self._descriptor = descriptor
 
     def append(self, buffers: Sequence[Buffer]) -> None:
@@ -105,6 +111,7 @@ class RealFile:
         return b"".join(parts)
 
     def truncate(self, size: int) -> None:
+        self.truncations += 1
         os.ftruncate(self._descriptor, size)
         self.size = size
 
@@ -151,10 +158,11 @@ class RealLock:
 class RealDisk:
     def open(self, path: str, *, create: bool = False) -> File:
         flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC
-        return RealFile(path, os.open(path, flags | os.O_CREAT if create else flags, 0o644))
+        flags |= os.O_CREAT if create else 0
+        return RealFile(path, opened(os.open, path, flags, 0o644))
 
     def read(self, path: str) -> bytes:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)  # Half the time of `open`.
+        descriptor = opened(os.open, path, os.O_RDONLY | os.O_CLOEXEC)  # Half the time of `open`.
         try:
             size = os.fstat(descriptor).st_size
             parts = []
@@ -177,7 +185,7 @@ class RealDisk:
         return os.stat(path).st_mtime_ns // 1_000_000
 
     def list(self, path: str) -> list[str]:
-        return sorted(os.listdir(path))
+        return sorted(opened(os.listdir, path))
 
     def make_directory(self, path: str) -> None:
         os.makedirs(path, exist_ok=True)
@@ -192,14 +200,14 @@ class RealDisk:
         os.rmdir(path)
 
     def sync_directory(self, path: str) -> None:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = opened(os.open, path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
 
     def sync_filesystem(self, path: str) -> bool:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = opened(os.open, path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             return system.sync_filesystem(descriptor)
         finally:
@@ -213,8 +221,8 @@ class RealDisk:
         status = os.statvfs(path)
         return status.f_blocks * status.f_frsize
 
-    def boot_id(self) -> str:
-        return system.boot_id()
+    def mount_id(self, path: str) -> str:
+        return mounts.mount_id(path)
 
     def lock(self, path: str) -> Lock:
         return RealLock(path)

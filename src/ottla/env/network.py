@@ -36,7 +36,7 @@ DEFAULT_OPTIONS: Final = SocketOptions()
 
 
 class Peer(Protocol):
-    """The sans-IO side of a connection."""
+    """The sans-IO side of a connection. An exception that it raises closes the connection."""
 
     def buffer(self) -> memoryview:
         """Where the next bytes are to be received."""
@@ -81,6 +81,16 @@ class Listening(Protocol):
 
 class Network(Protocol):
     before_sending: Callable[[], None]
+
+    @property
+    def peer_failures(self) -> int:
+        """How many connections were closed because their peer raised an exception."""
+
+    def peer_failed(self, remote: Address, error: Exception) -> None:
+        """The guard: log and count an exception whose connection was closed for it.
+
+        Raises a failed assert again: it ends the process.
+        """
 
     def end_turn_soon(self) -> None:
         """Something was staged outside a network event: run the hook and send, soon."""

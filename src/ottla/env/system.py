@@ -9,7 +9,12 @@ import socket
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Final
+from typing import Final, Protocol
+
+
+class Descriptor(Protocol):
+    def fileno(self) -> int: ...
+
 
 # More data follows at once: the kernel need not send a short segment before a file's bytes.
 MSG_MORE: Final[int] = getattr(socket, "MSG_MORE", 0)
@@ -47,14 +52,7 @@ def sync_filesystem(fd: int) -> bool:
 
 
 def boot_id() -> str:
-    """What changes when the machine restarts, and "" where nobody can tell."""
-    if sys.platform == "darwin":
-        import ctypes
-
-        text = ctypes.create_string_buffer(64)
-        size = ctypes.c_size_t(len(text))
-        ctypes.CDLL(None).sysctlbyname(b"kern.bootsessionuuid", text, ctypes.byref(size), None, 0)
-        return text.value.decode()
+    """Changes when the machine restarts; "" if unknown, as on all systems but Linux."""
     with suppress(OSError), open("/proc/sys/kernel/random/boot_id") as file:
         return file.read().strip()
     return ""
@@ -75,7 +73,21 @@ def raise_descriptor_limit() -> int:
 _DESCRIPTORS_MAX: Final = 1 << 20
 
 
-def is_cached(fd: int, position: int, size: int) -> bool:
+def core_wait_seconds() -> float:
+    """How long the calling thread was runnable without a core since it began; 0 where unknown."""
+    try:
+        with open("/proc/thread-self/schedstat", "rb", buffering=0) as file:
+            return int(file.read().split()[1]) / 1e9  # Nanoseconds on a core, waiting, slices.
+    except (OSError, IndexError, ValueError):  # Another system, or a kernel that does not count.
+        return 0.0
+
+
+def send_file(to: Descriptor, file: Descriptor, position: int, size: int) -> int:
+    """Send up to `size` bytes of a file; 0 if it ends before `position`."""
+    return os.sendfile(to.fileno(), file.fileno(), position, size)
+
+
+def is_cached(file: Descriptor, position: int, size: int) -> bool:
     """Whether the page cache has these bytes, so that a read would not wait for a disk.
 
     Where the system cannot tell, the answer is no, and a worker reads.
@@ -83,7 +95,8 @@ def is_cached(fd: int, position: int, size: int) -> bool:
     if not _HAS_NOWAIT:
         return False
     try:
-        return os.preadv(fd, [_probe], position + max(size - 1, 0), os.RWF_NOWAIT) >= 0
+        at = position + max(size - 1, 0)
+        return os.preadv(file.fileno(), [_probe], at, os.RWF_NOWAIT) >= 0
     except BlockingIOError:
         return False
     except OSError:

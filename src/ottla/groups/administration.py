@@ -1,7 +1,9 @@
 """What administrators ask of groups: describe, list and delete them."""
 
-from ottla.groups.classic_group import ClassicGroup, ClassicMember, ClassicState
-from ottla.groups.offsets import Committed, forget
+from dataclasses import dataclass
+
+from ottla.groups.classic.group import ClassicGroup, ClassicMember, ClassicState
+from ottla.groups.offsets.offsets import Committed, forget
 from ottla.groups.turn import Turn
 from ottla.model.errors import ErrorCode, Refusal
 from ottla.protocol.group_records import GroupMetadataKey
@@ -39,8 +41,8 @@ def _described(
 def describe_unknown(group_id: str, version: int) -> describe_groups.DescribedGroup:
     dead = describe_groups.DescribedGroup(group_id=group_id, group_state=DEAD)
     if version >= NOT_FOUND_SINCE:
-        dead.error_code = ErrorCode.GROUP_ID_NOT_FOUND
-        dead.error_message = f"Group {group_id} not found."
+        refusal = Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
+        dead.error_code, dead.error_message = refusal.code, refusal.message
     return dead
 
 
@@ -48,12 +50,25 @@ def listed_classic(group: ClassicGroup) -> list_groups.ListedGroup:
     return list_groups.ListedGroup(group.id, group.protocol_type or "", group.state.value, CLASSIC)
 
 
-def is_listed(group: list_groups.ListedGroup, request: list_groups.Request) -> bool:
-    states = {state.strip().lower() for state in request.states_filter}
-    types = {kind.lower() for kind in request.types_filter}
-    return (not states or group.group_state.lower() in states) and (
-        not types or group.group_type.lower() in types
-    )
+@dataclass(frozen=True, slots=True)
+class ListGroups:
+    """Which groups to list: states and types in lower case, all where none are named.
+
+    Made once for all coordinators and their groups, however long the lists of a request are.
+    """
+
+    states: frozenset[str]
+    types: frozenset[str]
+
+    @classmethod
+    def of(cls, request: list_groups.Request) -> "ListGroups":
+        states = frozenset(state.strip().lower() for state in request.states_filter)
+        return cls(states, frozenset(kind.lower() for kind in request.types_filter))
+
+    def has(self, group: list_groups.ListedGroup) -> bool:
+        return (not self.states or group.group_state.lower() in self.states) and (
+            not self.types or group.group_type.lower() in self.types
+        )
 
 
 def delete_classic(turn: Turn, group: ClassicGroup, committed: Committed) -> None:

@@ -4,14 +4,15 @@ Commands are the wire's own requests with who sent them, and a few of the broker
 in place of a response is what the handler turns into one.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from ottla.groups import administration, classic_requests, consumer_membership, offset_requests
-from ottla.groups.classic_group import ClassicGroup, ClassicState
-from ottla.groups.classic_rebalance import (
+from ottla.groups import administration
+from ottla.groups.classic import requests as classic_requests
+from ottla.groups.classic.group import ClassicGroup, ClassicState
+from ottla.groups.classic.rebalance import (
     INITIAL,
     JOIN,
     SESSION,
@@ -23,15 +24,17 @@ from ottla.groups.classic_rebalance import (
     session_is_over,
     sync_is_late,
 )
-from ottla.groups.consumer_group import LEFT_FOR_A_WHILE, ConsumerGroup
-from ottla.groups.consumer_membership import CONSUMER_SESSION, REJOIN, RESYNC, REVOCATION
-from ottla.groups.consumer_requests import check_request
+from ottla.groups.consumer import membership as consumer_membership
+from ottla.groups.consumer.group import LEFT_FOR_A_WHILE, ConsumerGroup
+from ottla.groups.consumer.membership import CONSUMER_SESSION, REJOIN, RESYNC, REVOCATION
+from ottla.groups.consumer.requests import check_request
 from ottla.groups.group_table import GroupTable
-from ottla.groups.migration import CONVERTED, fence, let_go, upgrade
+from ottla.groups.mixed.migration import CONVERTED, fence, let_go, upgrade
+from ottla.groups.offsets import requests as offset_requests
 from ottla.groups.settings import ConsumerTimes, GroupSettings
 from ottla.groups.timers import TimerKey, Timers
 from ottla.groups.topics import CompileExpression, NoTopics, Topics, no_expressions
-from ottla.groups.turn import Around, GroupCommand, Turn
+from ottla.groups.turn import Around, GroupCommand, Turn, admit_all
 from ottla.model.errors import ErrorCode, Refusal
 from ottla.model.machine import Decision, Ticket
 from ottla.model.types import Monotonic, Offset, WallTime
@@ -42,13 +45,13 @@ from ottla.protocol.messages import (
     heartbeat,
     join_group,
     leave_group,
-    list_groups,
     offset_commit,
     offset_delete,
     offset_fetch,
     sync_group,
 )
 
+RETRY_MS = 500  # Until a timer whose records were refused fires again.
 CONSUMER_KINDS = (CONSUMER_SESSION, REVOCATION, REJOIN, RESYNC)
 
 
@@ -97,7 +100,9 @@ class GroupCoordinator:
         topics: Topics | None = None,
         compile_expression: CompileExpression = no_expressions,
         consumer_times: Callable[[str], ConsumerTimes] = lambda _: ConsumerTimes(),
+        admit: Callable[[Sequence[GroupRecord]], None] = admit_all,
     ) -> None:
+        """`admit` raises Refusal for records that the log would refuse at this moment."""
         self._table = table = GroupTable()
         self.groups, self.offsets, self.consumers = table.classic, table.offsets, table.consumers
         self._timers = Timers()
@@ -109,7 +114,9 @@ class GroupCoordinator:
             topics or NoTopics(),
             compile_expression,
             consumer_times,
+            admit,
         )
+        self._due: dict[str, list[TimerKey]] = {}  # By group; what the last ticks left over.
         self._commands: dict[type, Callable[[Turn, Ticket, GroupCommand], None]] = {
             join_group.Request: partial(classic_requests.answer_join, table),
             sync_group.Request: partial(classic_requests.answer_sync, table),
@@ -120,7 +127,7 @@ class GroupCoordinator:
             offset_delete.Request: partial(offset_requests.answer_delete, table),
             ExpireOffsets: partial(offset_requests.expire, table),
             TopicsDeleted: partial(offset_requests.forget_topics, table),
-            list_groups.Request: self._list,
+            administration.ListGroups: self._list,
             DescribeGroup: self._describe,
             DeleteGroup: self._delete,
             consumer_group_heartbeat.Request: self._consumer_heartbeat,
@@ -133,24 +140,38 @@ class GroupCoordinator:
         self, ticket: Ticket, command: GroupCommand, now: Monotonic
     ) -> Decision[GroupRecord, Any]:
         turn = Turn(self._around, now)
+        turn.decision.scope = getattr(command.request, "group_id", None)
         try:
             self._commands[type(command.request)](turn, ticket, command)
         except Refusal as refusal:
             turn.decision.records.clear()  # A request is done as a whole, or not at all.
+            turn.decision.on_append.clear()
             turn.reply(ticket, refusal)
         return turn.decision
 
     def tick(self, now: Monotonic) -> Decision[GroupRecord, Any]:
+        """Decide what is due of one group: groups share neither a batch nor its failure."""
+        for key in self._timers.due(now):
+            self._due.setdefault(key.group_id, []).append(key)
         turn = Turn(self._around, now)
-        due = list(self._timers.due(now))
+        if not self._due:
+            return turn.decision
+        group_id = next(iter(self._due))
+        due = self._due.pop(group_id)
+        turn.decision.scope = group_id
+        for key in due:
+            self._timers.set(key, Monotonic(now + RETRY_MS))  # If the records are refused.
+            turn.cancel_timer(*key)
         self.consumers.time_came(turn, (key for key in due if key.kind in CONSUMER_KINDS))
         for key in due:
-            group = self.groups.get(key.group_id)
+            group = self.groups.get(group_id)
             if group is not None and key.kind not in CONSUMER_KINDS:
                 self._time_came(turn, group, key)
         return turn.decision
 
     def next_deadline(self) -> Monotonic | None:
+        if self._due:
+            return Monotonic(0)
         return self._timers.next_deadline()
 
     def apply(self, offset: Offset, record: GroupRecord) -> None:  # noqa: ARG002
@@ -191,12 +212,13 @@ class GroupCoordinator:
     def _list(self, turn: Turn, ticket: Ticket, command: GroupCommand) -> None:
         listed = [administration.listed_classic(group) for group in self.groups.values()]
         listed += self.consumers.listed()
-        wanted = [one for one in listed if administration.is_listed(one, command.request)]
-        turn.reply(ticket, wanted)
+        wanted: administration.ListGroups = command.request
+        turn.reply(ticket, [one for one in listed if wanted.has(one)])
 
     def _delete(self, turn: Turn, ticket: Ticket, command: GroupCommand) -> None:
         group_id = command.request.group_id
         committed = self.offsets.get(group_id, {})
+        turn.decision.is_atomic = False  # What is left of a group can be deleted again.
         if group_id in self.consumers.by_id:
             self.consumers.delete(turn, group_id, committed)
         else:

@@ -7,9 +7,9 @@ recorded at all is a classic one, empty, as long as it has offsets or someone wa
 from dataclasses import dataclass, field
 from typing import Any
 
-from ottla.groups.classic_group import ClassicGroup
-from ottla.groups.consumer_groups import ConsumerGroups
-from ottla.groups.offsets import Committed
+from ottla.groups.classic.group import ClassicGroup
+from ottla.groups.consumer.groups import ConsumerGroups
+from ottla.groups.offsets.offsets import Committed
 from ottla.model.errors import ErrorCode, Refusal
 from ottla.model.types import TopicPartition
 from ottla.protocol.consumer_group_records import ConsumerGroupMetadataKey

@@ -3,6 +3,7 @@
 from functools import lru_cache
 
 OFFSETS_TOPIC = "__consumer_offsets"
+CACHED_ID_CHARACTERS_MAX = 255  # A client may send 32 KiB, thousands of times.
 
 
 def java_hash(text: str) -> int:
@@ -15,7 +16,15 @@ def java_hash(text: str) -> int:
     return value - (1 << 32) if value >> 31 else value
 
 
-@lru_cache(maxsize=4096)  # Every heartbeat asks.
 def partition_of(group_id: str, partitions: int) -> int:
+    if len(group_id) > CACHED_ID_CHARACTERS_MAX:
+        return _partition_of(group_id, partitions)
+    return _cached_partition_of(group_id, partitions)
+
+
+def _partition_of(group_id: str, partitions: int) -> int:
     value = java_hash(group_id)
     return (0 if value == -(1 << 31) else abs(value)) % partitions
+
+
+_cached_partition_of = lru_cache(maxsize=4096)(_partition_of)  # Every heartbeat asks.

@@ -186,10 +186,17 @@ RETRIABLE: Final = frozenset(
 )
 
 
+# A message names what was asked for, which may be as long as any string; so with it, it is longer.
+MESSAGE_CHARACTERS_MAX: Final = 1000
+
+
 class Refusal(Exception):
     """A request, or a part of one, that is answered with an error code."""
 
     def __init__(self, code: ErrorCode, message: str | None = None) -> None:
+        if message is not None and len(message) > MESSAGE_CHARACTERS_MAX:
+            half = MESSAGE_CHARACTERS_MAX // 2
+            message = f"{message[:half]}...{message[-half:]}"
         super().__init__(code, message)
         self.code = code
         self.message = message
@@ -200,6 +207,10 @@ class Refusal(Exception):
 
 class ProtocolError(Exception):
     """What a peer sent cannot be read; nothing further on its connection can be trusted."""
+
+
+class TooManyElements(ProtocolError):
+    """A message has, or claims, more than its bytes or its reader allow."""
 
 
 class Damaged(Exception):

@@ -1,10 +1,11 @@
 """The one shape behind every coordinator: a pure state machine over a log.
 
 `decide` and `tick` return records to write and replies to release once those are committed;
-`apply` alone changes durable state, so that loading is replaying. `broker/machine_host.py` drives
+`apply` alone changes durable state, so that loading is replaying. `broker/machines/host.py` drives
 every machine of this shape.
 """
 
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
@@ -19,10 +20,17 @@ Reply = TypeVar("Reply")
 
 @dataclass(slots=True)
 class Decision(Generic[Record, Reply]):
-    """Records that are written together or not at all, and what is said once they are."""
+    """Records to write, and the replies that are released once the records are committed.
+
+    The log may refuse the records (no room, too few in-sync replicas, too large). Then none of
+    them is written, every reply is that refusal, and `on_append` is not called.
+    """
 
     records: list[Record] = field(default_factory=list)
     replies: list[tuple[Ticket, Reply]] = field(default_factory=list)
+    is_atomic: bool = True  # False: the records may be split into several batches.
+    scope: Hashable = None  # The part of the state that it read and wrote; None for all of it.
+    on_append: list[Callable[[], None]] = field(default_factory=list)  # Changes of soft state.
 
 
 class StateMachine(Protocol[Command, Record, Reply]):

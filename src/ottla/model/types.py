@@ -22,6 +22,7 @@ WallTime = NewType(
 
 ZERO_UUID: Final = bytes(16)
 NO_PRODUCER: Final = ProducerId(-1)
+NODE_ID_BITS: Final = 32
 
 
 class TopicPartition(NamedTuple):

@@ -7,7 +7,7 @@ Keys 4 to 7 belonged to the time of ZooKeeper and are dead. APIs of our own star
 from enum import IntEnum
 from importlib import import_module
 from types import ModuleType
-from typing import Final
+from typing import Any, Final
 
 from ottla.protocol.schema import NEVER
 
@@ -203,8 +203,8 @@ def request_class(key: ApiKey) -> type:
     return cls
 
 
-def response_class(key: ApiKey) -> type:
-    cls: type = _module(key).Response
+def response_class(key: int) -> type[Any]:
+    cls: type[Any] = _module(ApiKey(key)).Response
     return cls
 
 

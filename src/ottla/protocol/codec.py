@@ -7,17 +7,24 @@ caller would lose what it meant to say. A value that does not fit its type is ou
 raises ValueError. Whatever is wrong with bytes that we read raises ProtocolError.
 """
 
+from collections.abc import Iterator
 from struct import error as struct_error
 from typing import TypeVar
 
 from ottla.model.errors import ProtocolError
 from ottla.protocol.decoder_source import ELEMENTS_MAX, Decoder, compile_decoder
-from ottla.protocol.encoder_source import Encoder, compile_encoder
+from ottla.protocol.encoder_source import (
+    Encoder,
+    SteppingEncoder,
+    compile_encoder,
+    compile_stepping_encoder,
+)
 from ottla.protocol.varint import Buffer
 
 M = TypeVar("M")
 
 _encoders: dict[tuple[type, int], Encoder] = {}
+_stepping_encoders: dict[tuple[type, int], SteppingEncoder] = {}
 _decoders: dict[tuple[type, int], Decoder] = {}
 
 
@@ -39,11 +46,32 @@ def encode_into(message: object, version: int, out: bytearray) -> None:
         encoder(message, out)
     except (struct_error, TypeError, AttributeError) as error:
         del out[start:]
-        shown = f"{message!r:.200}"  # Whoever sent a long name must not fill the logs with it.
-        raise ValueError(f"{shown} does not fit version {version}: {error}") from error
+        raise _does_not_fit(message, version, error) from error
     except BaseException:
         del out[start:]
         raise
+
+
+def encode_steps(message: object, version: int, out: bytearray) -> Iterator[None]:
+    """The same in steps of a millisecond or two, for a message of any length.
+
+    Arrays of structs may be anything that has a length and can be iterated over: then their
+    elements can be made step by step, too. If it fails, `out` is of no use.
+    """
+    cls = type(message)
+    encoder = _stepping_encoders.get((cls, version))
+    if encoder is None:
+        encoder = compile_stepping_encoder(cls, version, _is_flexible(cls, version))
+        _stepping_encoders[cls, version] = encoder
+    try:
+        yield from encoder(message, out)
+    except (struct_error, TypeError, AttributeError) as error:
+        raise _does_not_fit(message, version, error) from error
+
+
+def _does_not_fit(message: object, version: int, error: Exception) -> ValueError:
+    shown = f"{message!r:.200}"  # Whoever sent a long name must not fill the logs with it.
+    return ValueError(f"{shown} does not fit version {version}: {error}")
 
 
 def decode(cls: type[M], buffer: Buffer, version: int, *, elements_max: int = ELEMENTS_MAX) -> M:
@@ -56,7 +84,7 @@ def decode_from(
 ) -> tuple[M, int]:
     """The message at `position`, and where it ends.
 
-    `elements_max` bounds the elements of all its arrays together, those of plain numbers aside.
+    `elements_max` bounds the elements of all its arrays together, and its tagged fields.
     """
     decoder = _decoders.get((cls, version))
     if decoder is None:

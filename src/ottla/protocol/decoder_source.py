@@ -10,12 +10,22 @@ from collections.abc import Callable
 from struct import Struct, unpack_from
 from typing import Any, Final, NoReturn
 
+from ottla.model.errors import TooManyElements
 from ottla.protocol import varint
-from ottla.protocol.schema import FIXED_CODES, FIXED_SIZES, UNSET, Field, fields_of
+from ottla.protocol.schema import (
+    FIXED_CODES,
+    FIXED_SIZES,
+    STRING_BYTES_MAX,
+    UNSET,
+    Field,
+    fields_of,
+)
 
-# Structs and strings in all arrays of one message together. An element takes two bytes on the wire
-# and up to a few hundred in memory; this many stay below a hundred megabytes.
-ELEMENTS_MAX: Final = 250_000
+# Elements of all arrays of one message together, and its tagged fields; what a broker says of
+# 250,000 partitions with three replicas each. A request may have fewer (`broker.request_budget`).
+ELEMENTS_MAX: Final = 2_000_000
+REPLACEMENT_BYTES: Final = 3  # Of U+FFFD, which may stand for a single byte.
+BYTES_PER_ELEMENT: Final = 1024  # A long string counts as several elements.
 
 Decoder = Callable[[varint.Buffer, int, int], tuple[Any, int]]
 
@@ -62,6 +72,8 @@ class _Writer:
             "read_tag": varint.read_tag,
             "check_tag_count": varint.check_tag_count,
             "short": _short,
+            "long": _long,
+            "fits": _check_fits,
             "null": _null,
             "many": _many,
             "uneven": _uneven,
@@ -125,7 +137,7 @@ class _Writer:
         if field.kind == "struct":
             self.inner_struct(field, target, path, nullable)
             return
-        self.length("int16" if field.kind == "string" else "int32")
+        self.length("int16" if field.kind == "string" else "int32", path)
         self.write("if n >= 0:")
         self.indent += 1
         if field.kind == "array":
@@ -136,7 +148,7 @@ class _Writer:
         self.write("else:")
         self.write(f" {target} = None" if nullable else f" null({path!r})")
 
-    def length(self, classic_kind: str) -> None:
+    def length(self, classic_kind: str, path: str) -> None:
         """Set `n` to the length or count that comes next, -1 for null."""
         if not self.flexible:
             self._run.append(("n", classic_kind))
@@ -148,6 +160,8 @@ class _Writer:
         self.write("if n > 126:")
         self.write(" n, position = finish(buffer, position, n + 1)")
         self.write(" n -= 1")
+        if classic_kind == "int16":
+            self.write(f" if n > {STRING_BYTES_MAX}: long({path!r}, n)")
 
     def span(self, kind: str, target: str, path: str) -> None:
         """A string or bytes of `n` bytes."""
@@ -155,7 +169,13 @@ class _Writer:
         self.write("if stop > end:")
         self.write(f" short({path!r}, n, end - position)")
         if kind == "string":  # As Kafka does, what is not UTF-8 becomes U+FFFD.
-            self.write(f"{target} = str(buffer[position:stop], 'utf-8', 'replace')")
+            read = f"{target} = str(buffer[position:stop], 'utf-8', 'replace')"
+            self.write(f"if n < {BYTES_PER_ELEMENT}: {read}")
+            self.write("else:")
+            self.write(f" left -= n // {BYTES_PER_ELEMENT}")
+            self.write(f" if left < 0: many({path!r}, n, end - position)")
+            self.write(f" {read}")
+            self.write(f" if n > {STRING_BYTES_MAX // REPLACEMENT_BYTES}: fits({path!r}, {target})")
         elif kind == "bytes":
             self.write(f"{target} = bytes(buffer[position:stop])")
         else:
@@ -189,8 +209,9 @@ class _Writer:
 
     def fixed_array(self, kind: str, target: str, path: str) -> None:
         size = FIXED_SIZES[kind]
+        self.write("left -= n")
         self.write(f"stop = position + n * {size}")
-        self.write("if stop > end:")
+        self.write("if left < 0 or stop > end:")
         self.write(f" many({path!r}, n, end - position)")
         if kind == "uuid":
             self.write(
@@ -219,10 +240,13 @@ class _Writer:
         self.write("n = buffer[position]")
         self.write("position += 1")
         self.write("if n:")
-        if not tagged:
-            self.write(" position = skip_tags(buffer, position, end, n)")
-            return
         self.indent += 1
+        self.write("left -= n")
+        self.write(f"if left < 0: many({path!r}, n, end - position)")
+        if not tagged:
+            self.write("position = skip_tags(buffer, position, end, n)")
+            self.indent -= 1
+            return
         self.write("if n > 127: n, position = finish(buffer, position, n)")
         self.write("check_tag_count(n)")
         stop = self.variable("stop")
@@ -258,8 +282,19 @@ def _short(path: str, size: int, remaining: int) -> NoReturn:
     varint.fail(path, f"claims {size} bytes where {remaining} remain")
 
 
+def _long(path: str, size: int) -> NoReturn:
+    varint.fail(path, f"has {size} bytes, more than {STRING_BYTES_MAX}")
+
+
+def _check_fits(path: str, text: str) -> None:
+    """Kafka takes a string that grows by its replacements, and cannot answer with it."""
+    size = len(text.encode())
+    if size > STRING_BYTES_MAX:
+        varint.fail(path, f"is not UTF-8, and has {size} bytes as such")
+
+
 def _many(path: str, count: int, remaining: int) -> NoReturn:
-    varint.fail(path, f"claims {count} elements where {remaining} bytes remain")
+    raise TooManyElements(f"{path} claims {count} elements where {remaining} bytes remain")
 
 
 def _null(path: str) -> NoReturn:

@@ -1,30 +1,49 @@
 """Writes the source of an encoder: straight-line Python for one message class and one version."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from struct import Struct, pack
-from typing import Any, NoReturn
+from struct import error as struct_error
+from typing import Any, Final, NoReturn
 
 from ottla.model.errors import ErrorCode, Refusal
 from ottla.protocol import varint
-from ottla.protocol.schema import FIXED_CODES, UNSET, Field, fields_of
+from ottla.protocol.schema import FIXED_CODES, STRING_BYTES_MAX, UNSET, Field, fields_of
 
 Encoder = Callable[[Any, bytearray], None]
+SteppingEncoder = Callable[[Any, bytearray], Iterator[None]]
+
+STEP: Final = 500  # Structs in arrays, each of which takes a few microseconds.
 
 
 def compile_encoder(cls: type, version: int, flexible: bool) -> Encoder:
+    encoder: Encoder = _compiled(_Writer(cls, version, flexible), cls)
+    return encoder
+
+
+def compile_stepping_encoder(cls: type, version: int, flexible: bool) -> SteppingEncoder:
+    """The same with a pause after every `STEP` structs."""
     writer = _Writer(cls, version, flexible)
+    writer.is_stepping = True
+    encoder: SteppingEncoder = _compiled(writer, cls)
+    return encoder
+
+
+def _compiled(writer: "_Writer", cls: type) -> Any:  # noqa: ANN401
     writer.lines.append("def encode(o, out):")
+    if writer.is_stepping:
+        writer.write(f"left = {STEP}")
+        writer.write("if not left: yield")  # So that it is a generator, whatever its arrays are.
     writer.struct(cls, "o", cls.__name__)
     writer.flush()
     writer.write("return")
     source = "\n".join(writer.lines)
     exec(source, writer.names)  # noqa: S102  The source is made of the names of our own fields.
-    encoder: Encoder = writer.names["encode"]
-    return encoder
+    return writer.names["encode"]
 
 
 class _Writer:
     def __init__(self, cls: type, version: int, flexible: bool) -> None:
+        self.is_stepping = False
         self.version = version
         self.flexible = flexible
         self.names: dict[str, Any] = {
@@ -32,6 +51,7 @@ class _Writer:
             "append_uvarint": varint.append_uvarint,
             "append_tags": varint.append_tags,
             "absent": _absent(cls, version),
+            "long": _long,
         }
         self.lines: list[str] = []
         self.indent = 1
@@ -114,7 +134,10 @@ class _Writer:
         self.flush()
         self.write(f"n = {count} + 1")
         self.write(f"if n < 128: {self.out}.append(n)")
-        self.write(f"else: append_uvarint({self.out}, n)")
+        self.write("else:")
+        if classic_kind == "int16":  # Nobody could read a longer string.
+            self.write(f" if n > {STRING_BYTES_MAX + 1}: long(n - 1)")
+        self.write(f" append_uvarint({self.out}, n)")
 
     def array(self, of: type | str, value: str, path: str) -> None:
         self.length(f"len({value})", "int32")
@@ -134,7 +157,12 @@ class _Writer:
             before = len(self.lines)
             self.struct(of, item, path)
             self.flush()
-            if len(self.lines) == before:
+            if self.is_stepping:
+                self.write("left -= 1")
+                self.write("if not left:")
+                self.write(f" left = {STEP}")
+                self.write(" yield")
+            elif len(self.lines) == before:
                 self.write("pass")
         self.indent -= 1
 
@@ -184,6 +212,11 @@ class _Writer:
         values = ", ".join(value for value, _ in self._run)
         self.write(f"{self.out} += {packer}({values})")
         self._run = []
+
+
+def _long(size: int) -> NoReturn:
+    """The same error as where a length does not fit the classic encoding."""
+    raise struct_error(f"a string of {size} bytes is longer than {STRING_BYTES_MAX}")
 
 
 def _absent(cls: type, version: int) -> Callable[[str], NoReturn]:

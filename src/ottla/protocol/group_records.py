@@ -121,11 +121,14 @@ COMMIT_KEYS: Final = tuple(
 
 
 def encode_key(key: Any) -> bytes:
-    if type(key) is OffsetCommitKey:
+    if type(key) is OffsetCommitKey and len(key.group) <= _CACHED_GROUP_CHARACTERS_MAX:
         return _encode_commit_key(key.group, key.topic, key.partition)
     out = bytearray(_TYPE.pack(key.API_KEY))
     encode_into(key, 0, out)
     return bytes(out)
+
+
+_CACHED_GROUP_CHARACTERS_MAX = 255  # Group ids are the clients' own, and may have 32 KiB.
 
 
 @lru_cache(maxsize=8192)  # A consumer commits the same partitions again and again.

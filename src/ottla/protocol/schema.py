@@ -22,6 +22,9 @@ from typing import Any, Final, TypedDict, TypeVar, Unpack, dataclass_transform
 
 NEVER: Final = 1 << 15  # No version is this high.
 
+# What the classic encoding can say; Kafka holds the compact one to it, too.
+STRING_BYTES_MAX: Final = 32_767
+
 FIXED_CODES: Final = {
     "bool": "?",
     "int8": "b",

@@ -147,14 +147,15 @@ def snapshot_answered(
         quorum.effects.append(InstallSnapshot(snapshot))
 
 
-def snapshot_installed(quorum: "Quorum", role: Follower, now: Monotonic) -> None:
-    assert role.snapshot is not None, "only what was asked for is installed"
-    installed, role.snapshot = role.snapshot, None
-    role.snapshot_position = 0
-    # A snapshot holds only what is committed.
+def snapshot_installed(quorum: "Quorum", now: Monotonic) -> None:
+    installed, role = quorum.log.newest_snapshot, quorum.role
+    assert installed is not None, "the snapshot that was installed is there"
+    # A snapshot holds only what is committed, under whichever leader.
     if installed.offset > (quorum.high_watermark or 0):
         quorum.commit(installed.offset)
-    written(quorum, role, now)
+    if isinstance(role, Follower):
+        role.snapshot, role.snapshot_position = None, 0
+        written(quorum, role, now)
 
 
 def leader_silent(quorum: "Quorum", role: Follower, now: Monotonic, *, is_closed: bool) -> None:

@@ -43,6 +43,9 @@ from ottla.quorum.timing import Below, Timing
 from ottla.quorum.voter_history import VoterHistory
 from ottla.quorum.voters import Address, ReplicaKey, Voters
 
+EPOCH_MAX = 2**31 - 2  # One is left for the vote of a node that never votes again.
+EPOCH_STEPS_MAX = 1 << 20  # More elections than any node misses while it is away.
+
 
 class Quorum:
     def __init__(
@@ -250,8 +253,8 @@ class Quorum:
         return self._finish(now)
 
     def snapshot_installed(self, now: Monotonic) -> list[Effect]:
-        if isinstance(self.role, Follower):
-            following.snapshot_installed(self, self.role, now)
+        """Our log begins at the newest snapshot; the leader may be another by now."""
+        following.snapshot_installed(self, now)
         return self._finish(now)
 
     def resign(self, now: Monotonic) -> list[Effect]:
@@ -289,6 +292,16 @@ class Quorum:
         self.leader_address = address
         self._become(Follower(leader, address, give_up_at), state)
 
+    def may_follow(self, epoch: int, leader: NodeId) -> bool:
+        """False for an epoch that no quorum reaches, and for a second leader of the present one.
+
+        Only a broken or hostile node says either. An epoch is raised by one at an election.
+        """
+        if epoch > min(self.state.epoch + EPOCH_STEPS_MAX, EPOCH_MAX):
+            return False
+        known = self.state.leader
+        return epoch != self.state.epoch or NOBODY in (leader, known) or leader == known
+
     def detach(self, epoch: int, now: Monotonic) -> None:
         """A later epoch has begun, and nobody is known to lead it."""
         self.leader_address = None
@@ -308,14 +321,19 @@ class Quorum:
         self.effects.append(BeginEpoch(epoch, first_records(self.key.id, self.history, granting)))
 
     def learn(self, said: Leadership, response: Any, now: Monotonic) -> None:  # noqa: ANN401
-        """What a response says of the leader, which may be news."""
+        """Follow the leader that a response names, if it is new or its address was unknown.
+
+        The address counts as news (KIP-853): a leader that the log of this node does not name as a
+        voter may be known by its id alone, from `quorum-state`.
+        """
         epoch, leader = said
-        if epoch < self.state.epoch:
+        if epoch < self.state.epoch or not self.may_follow(epoch, leader):
             return
         is_other = leader not in (NOBODY, self.key.id)
         address = address_in(response, leader) or self.address_of(leader)
         if is_other and address is not None:
             is_news = epoch > self.state.epoch or self.state.leader == NOBODY
+            is_news = is_news or self.leader_address is None
             if is_news or isinstance(self.role, Unattached):
                 self.follow(leader, epoch, address, now)
                 return
@@ -391,10 +409,12 @@ class Quorum:
         was = self.role
         self.role = role
         self._under_way.clear()
+        if isinstance(was, Leader):
+            # First: it does not depend on the state, which may take long to write.
+            self.effects.append(EndEpoch(was.epoch))
         if state != self.state:
             self.state = state
             self.effects.append(PersistState(state))
         if isinstance(was, Leader):
-            self.effects.append(EndEpoch(was.epoch))
             serving.stopped_leading(self)
             voter_changes.stopped_leading(self)

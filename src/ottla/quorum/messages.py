@@ -4,18 +4,20 @@ Building them and taking them apart, so that the machine itself only sees what t
 that is about another topic or partition is `Misplaced`.
 """
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, NamedTuple, TypeVar
 
 from ottla.model.errors import ErrorCode
 from ottla.model.types import Millis, NodeId, Offset
 from ottla.protocol.messages import begin_quorum_epoch as begin
 from ottla.protocol.messages import end_quorum_epoch as end
-from ottla.protocol.messages import fetch, fetch_snapshot, vote
+from ottla.protocol.messages import fetch, fetch_snapshot, update_raft_voter, vote
+from ottla.protocol.schema import fields_of
 from ottla.quorum.log_view import TOPIC, TOPIC_ID, OffsetAndEpoch
 from ottla.quorum.voters import Address, ReplicaKey
 
 UNKNOWN_HIGH_WATERMARK: Final = (1 << 63) - 1
+_Endpoint = TypeVar("_Endpoint")
 
 
 class Misplaced(Exception):
@@ -52,11 +54,9 @@ def vote_response(
     granted: bool = False,
     error: ErrorCode = ErrorCode.NONE,
 ) -> vote.Response:
-    """`endpoint` is the leader's: whoever asks may not have its address."""
     data = vote.ResponsePartitionData(0, error, leadership.leader, leadership.epoch, granted)
     response = vote.Response(topics=[vote.ResponseTopicData(TOPIC, [data])])
-    if endpoint is not None and leadership.leader >= 0:
-        response.node_endpoints = [vote.NodeEndpoint(leadership.leader, *endpoint)]
+    response.node_endpoints = _endpoints(vote.NodeEndpoint, leadership, endpoint)
     return response
 
 
@@ -71,9 +71,13 @@ def begin_request(
     return begin.Request(cluster_id, voter.id, [begin.RequestTopicData(TOPIC, [data])], where)
 
 
-def begin_response(leadership: Leadership, error: ErrorCode = ErrorCode.NONE) -> begin.Response:
+def begin_response(
+    leadership: Leadership, endpoint: Address | None, error: ErrorCode = ErrorCode.NONE
+) -> begin.Response:
     data = begin.ResponsePartitionData(0, error, leadership.leader, leadership.epoch)
-    return begin.Response(topics=[begin.ResponseTopicData(TOPIC, [data])])
+    response = begin.Response(topics=[begin.ResponseTopicData(TOPIC, [data])])
+    response.node_endpoints = _endpoints(begin.NodeEndpoint, leadership, endpoint)
+    return response
 
 
 def end_request(
@@ -95,9 +99,13 @@ def end_request(
     return end.Request(cluster_id, [end.RequestTopicData(TOPIC, [data])], where)
 
 
-def end_response(leadership: Leadership, error: ErrorCode = ErrorCode.NONE) -> end.Response:
+def end_response(
+    leadership: Leadership, endpoint: Address | None, error: ErrorCode = ErrorCode.NONE
+) -> end.Response:
     data = end.ResponsePartitionData(0, error, leadership.leader, leadership.epoch)
-    return end.Response(topics=[end.ResponseTopicData(TOPIC, [data])])
+    response = end.Response(topics=[end.ResponseTopicData(TOPIC, [data])])
+    response.node_endpoints = _endpoints(end.NodeEndpoint, leadership, endpoint)
+    return response
 
 
 def fetch_request(
@@ -142,8 +150,7 @@ def fetch_response(
     if part.records is None:
         part.records = b""
     response = fetch.Response(responses=[fetch.FetchableTopicResponse(TOPIC, TOPIC_ID, [part])])
-    if endpoint is not None and leadership.leader >= 0:
-        response.node_endpoints = [fetch.NodeEndpoint(leadership.leader, *endpoint)]
+    response.node_endpoints = _endpoints(fetch.NodeEndpoint, leadership, endpoint)
     return response
 
 
@@ -164,12 +171,16 @@ def snapshot_request(
 
 def snapshot_response(
     leadership: Leadership,
+    endpoint: Address | None,
     data: fetch_snapshot.ResponsePartitionSnapshot | None = None,
     error: ErrorCode = ErrorCode.NONE,
 ) -> fetch_snapshot.Response:
     part = data or fetch_snapshot.ResponsePartitionSnapshot(0, error)
     part.current_leader = fetch_snapshot.LeaderIdAndEpoch(leadership.leader, leadership.epoch)
-    return fetch_snapshot.Response(topics=[fetch_snapshot.ResponseTopicSnapshot(TOPIC, [part])])
+    topic = fetch_snapshot.ResponseTopicSnapshot(TOPIC, [part])
+    response = fetch_snapshot.Response(topics=[topic])
+    response.node_endpoints = _endpoints(fetch_snapshot.NodeEndpoint, leadership, endpoint)
+    return response
 
 
 def partition_of(message: Any) -> Any:  # noqa: ANN401
@@ -195,8 +206,26 @@ def leadership_in(part: Any) -> Leadership:  # noqa: ANN401
 
 
 def address_in(response: Any, leader: NodeId) -> Address | None:  # noqa: ANN401
-    """Where the leader is, if the response says so."""
+    """The leader's address, if the response contains it."""
     for node in getattr(response, "node_endpoints", ()):
         if node.node_id == leader:
             return Address(node.host, node.port)
+    if isinstance(response, update_raft_voter.Response) and response.current_leader.host:
+        return Address(response.current_leader.host, response.current_leader.port)
     return None
+
+
+def _endpoints(
+    kind: Callable[[int, str, int], _Endpoint], leadership: Leadership, endpoint: Address | None
+) -> list[_Endpoint]:
+    """The leader's address: the log of the node that asks may not contain it (KIP-853)."""
+    if endpoint is None or leadership.leader < 0:
+        return []
+    return [kind(leadership.leader, endpoint.host, endpoint.port)]
+
+
+def without_endpoints(response: Any, version: int) -> None:  # noqa: ANN401
+    """Drop the leader's address from a response whose version has no place for it."""
+    for field in fields_of(type(response)):
+        if field.name == "node_endpoints" and not field.is_in(version):
+            response.node_endpoints = []

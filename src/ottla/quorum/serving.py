@@ -49,12 +49,15 @@ def fetch_requested(
     if error is not None or not isinstance(leader, Leader):
         _refuse(quorum, ticket, error or ErrorCode.NOT_LEADER_OR_FOLLOWER)
         return
+    if part.fetch_offset < 0:
+        _refuse(quorum, ticket, ErrorCode.INVALID_REQUEST)
+        return
     place = OffsetAndEpoch(part.fetch_offset, part.last_fetched_epoch)
     found = compare(quorum.log, place)
     key = ReplicaKey(NodeId(replica_id), part.replica_directory_id)
     if not isinstance(found, Valid):
         leader.seen(key, now)
-        quorum.answer(ticket, fetch_response(quorum.leadership, None, _elsewhere(quorum, found)))
+        _answer(quorum, ticket, _elsewhere(quorum, found))
         return
     if replica_id != CONSUMER:
         leader.fetched(key, part.fetch_offset, quorum.log.end_offset, now)
@@ -77,16 +80,17 @@ def snapshot_requested(
     error = _error(quorum, request.cluster_id, part.current_leader_epoch)
     if error is not None or not isinstance(quorum.role, Leader):
         error = error or ErrorCode.NOT_LEADER_OR_FOLLOWER
-        quorum.answer(ticket, snapshot_response(quorum.leadership, error=error))
+        _answer_snapshot(quorum, ticket, error=error)
         return
     wanted = OffsetAndEpoch(part.snapshot_id.end_offset, part.snapshot_id.epoch)
-    found = quorum.log.read_snapshot(wanted, part.position, request.max_bytes)
+    position = max(part.position, 0)
+    found = quorum.log.read_snapshot(wanted, position, max(request.max_bytes, 0))
     if found is None:
         error = ErrorCode.SNAPSHOT_NOT_FOUND
     elif not 0 <= part.position < found[1]:
         error = ErrorCode.POSITION_OUT_OF_RANGE
     if found is None or error is not None:
-        quorum.answer(ticket, snapshot_response(quorum.leadership, error=error or ErrorCode.NONE))
+        _answer_snapshot(quorum, ticket, error=error or ErrorCode.NONE)
         return
     replica = ReplicaKey(NodeId(request.replica_id), part.replica_directory_id)
     quorum.role.seen(replica, now)
@@ -98,7 +102,7 @@ def snapshot_requested(
         position=part.position,
         unaligned_records=piece,
     )
-    quorum.answer(ticket, snapshot_response(quorum.leadership, data))
+    _answer_snapshot(quorum, ticket, data)
 
 
 def log_grew(quorum: "Quorum", _leader: Leader, _now: Monotonic) -> None:
@@ -162,9 +166,9 @@ def _serve(quorum: "Quorum", parked: Parked) -> None:
     data = fetch.PartitionData(0, high_watermark=_known(quorum))
     data.log_start_offset = log.log_start_offset
     if log.end_offset > part.fetch_offset:
-        bytes_max = min(parked.bytes_max, part.partition_max_bytes)
+        bytes_max = max(min(parked.bytes_max, part.partition_max_bytes), 0)
         data.records = log.read(part.fetch_offset, bytes_max)
-    quorum.answer(parked.ticket, fetch_response(quorum.leadership, None, data))
+    _answer(quorum, parked.ticket, data)
 
 
 def _elsewhere(quorum: "Quorum", found: Diverging | NeedsSnapshot) -> fetch.PartitionData:
@@ -179,8 +183,27 @@ def _elsewhere(quorum: "Quorum", found: Diverging | NeedsSnapshot) -> fetch.Part
 
 
 def _refuse(quorum: "Quorum", ticket: Ticket, error: ErrorCode) -> None:
-    where = quorum.leader_address
-    quorum.answer(ticket, fetch_response(quorum.leadership, where, error=error))
+    _answer(quorum, ticket, error=error)
+
+
+def _answer(
+    quorum: "Quorum",
+    ticket: Ticket,
+    data: fetch.PartitionData | None = None,
+    error: ErrorCode = ErrorCode.NONE,
+) -> None:
+    response = fetch_response(quorum.leadership, quorum.leader_address, data, error)
+    quorum.answer(ticket, response)
+
+
+def _answer_snapshot(
+    quorum: "Quorum",
+    ticket: Ticket,
+    data: fetch_snapshot.ResponsePartitionSnapshot | None = None,
+    error: ErrorCode = ErrorCode.NONE,
+) -> None:
+    response = snapshot_response(quorum.leadership, quorum.leader_address, data, error)
+    quorum.answer(ticket, response)
 
 
 def _known(quorum: "Quorum") -> int:

@@ -140,10 +140,9 @@ def vote_answered(
     said = leadership_in(part)
     quorum.learn(said, response, now)
     ballot = quorum.role
-    if not isinstance(ballot, Prospective | Candidate) or (
-        partition_of(request).replica_epoch != quorum.state.epoch
-    ):
+    if not isinstance(ballot, Prospective | Candidate):
         return
+    assert partition_of(request).replica_epoch == quorum.state.epoch, "it is of the present role"
     is_well = voter == said.leader and not part.vote_granted
     if isinstance(ballot, Prospective) and is_well and _follow_again(quorum, now):
         return  # The leader itself says so.
@@ -189,12 +188,12 @@ def begin_requested(
     quorum: "Quorum", ticket: Ticket, request: begin_quorum_epoch.Request, now: Monotonic
 ) -> None:
     part = partition_of(request)
-    error = _error(quorum, request.cluster_id, part.leader_epoch)
     leader = NodeId(part.leader_id)
+    error = _error(quorum, request.cluster_id, part.leader_epoch, leader)
     if error is None and leader == quorum.key.id:
         error = ErrorCode.INVALID_REQUEST
     if error is not None:
-        quorum.answer(ticket, begin_response(quorum.leadership, error))
+        quorum.answer(ticket, begin_response(quorum.leadership, quorum.leader_address, error))
         return
     where = {e.name: Address(e.host, e.port) for e in request.leader_endpoints}
     address = where.get(quorum.listener) or next(iter(where.values()), None)
@@ -206,7 +205,8 @@ def begin_requested(
         quorum.detach(part.leader_epoch, now)
     if not _is_us(quorum, request.voter_id, part.voter_directory_id):
         error = ErrorCode.INVALID_VOTER_KEY
-    quorum.answer(ticket, begin_response(quorum.leadership, error or ErrorCode.NONE))
+    error = error or ErrorCode.NONE
+    quorum.answer(ticket, begin_response(quorum.leadership, quorum.leader_address, error))
 
 
 def end_requested(
@@ -216,11 +216,11 @@ def end_requested(
     part = partition_of(request)
     error = _error(quorum, request.cluster_id, part.leader_epoch)
     if error is not None:
-        quorum.answer(ticket, end_response(quorum.leadership, error))
+        quorum.answer(ticket, end_response(quorum.leadership, quorum.leader_address, error))
         return
     if part.leader_epoch > quorum.state.epoch:
         quorum.detach(part.leader_epoch, now)
-    quorum.answer(ticket, end_response(quorum.leadership))
+    quorum.answer(ticket, end_response(quorum.leadership, quorum.leader_address))
     if not quorum.is_voter or not isinstance(quorum.role, Follower | Unattached):
         return
     order = [info.candidate_id for info in part.preferred_candidates] or part.preferred_successors
@@ -292,11 +292,15 @@ def _give_up_at(quorum: "Quorum", now: Monotonic) -> Monotonic:
     return Monotonic(now + quorum.timing.election_timeout(quorum.below))
 
 
-def _error(quorum: "Quorum", cluster_id: str | None, epoch: int) -> ErrorCode | None:
+def _error(
+    quorum: "Quorum", cluster_id: str | None, epoch: int, leader: NodeId = NOBODY
+) -> ErrorCode | None:
     if cluster_id is not None and cluster_id != quorum.cluster_id:
         return ErrorCode.INCONSISTENT_CLUSTER_ID
     if epoch < quorum.state.epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
+    if not quorum.may_follow(epoch, leader):
+        return ErrorCode.INVALID_REQUEST
     return None
 
 

@@ -19,6 +19,7 @@ from ottla.protocol.messages import (
 )
 from ottla.quorum import standing
 from ottla.quorum.effects import AppendControl
+from ottla.quorum.election_state import NOBODY
 from ottla.quorum.leadership import Leader
 from ottla.quorum.voters import Address, ReplicaKey, Voter, Voters
 
@@ -289,8 +290,9 @@ def _answer(
         if hasattr(response, "error_message"):
             response.error_message = refusal.message
     if kind is update_raft_voter.Response:
-        where = quorum.address_of(quorum.state.leader)
+        said = quorum.leadership
+        where = quorum.leader_address if said.leader != NOBODY else None
         response.current_leader = update_raft_voter.CurrentLeader(
-            quorum.state.leader, quorum.state.epoch, *(where or ("", 0))
+            said.leader, said.epoch, *(where or ("", 0))
         )
     quorum.answer(ticket, response)

@@ -3,7 +3,9 @@
 `admit` reads the 61 bytes of header and the CRC; that is all for most topics, and it runs for
 every produced batch, so the good case is one chain of comparisons and the rest happens elsewhere.
 It looks at the records themselves only where someone needs it: compacted topics (keys), topics
-that recompress, a bound on old timestamps, or full validation (`inspection`).
+that recompress, a bound on old timestamps, or full validation (`inspection`), and at once only as
+far as the caller's budget goes. The claimed number of records is bounded by the bytes that are
+there, or that may be unfolded.
 """
 
 from dataclasses import dataclass, field
@@ -14,11 +16,21 @@ from ottla.model.types import Millis, WallTime
 from ottla.records.batch import CRC_START, HEADER_BYTES, LOG_APPEND_TIME, MAGIC, Batch, Buffer
 from ottla.records.checksum import crc32c
 from ottla.records.compression import Codec
-from ottla.records.inspection import InvalidRecords, inspect, timestamp_out_of_range
+from ottla.records.inspection import (
+    RECORD_ERRORS_MAX,
+    Inspection,
+    InvalidRecords,
+    timestamp_out_of_range,
+    too_large,
+)
+from ottla.records.record import RECORD_BYTES_MIN
+from ottla.records.scan import ScanBudget
 
 ZSTD_SINCE_VERSION: Final = 7
 UNBOUNDED_MS: Final = 2**63 - 1
 HOUR_MS: Final = 3_600_000
+COUNTED_BYTES_MIN: Final = 64
+UNBOUNDED_US: Final = 1 << 62
 
 CREATE_TIME: Final = "CreateTime"
 APPEND_TIME: Final = "LogAppendTime"
@@ -46,12 +58,13 @@ class AdmissionPolicy:
     compression_level: int | None = None  # Of `compression_type`; None is the codec's default.
     is_compacted: bool = False
     full_validation: bool = False
-    decompressed_bytes_max: int = 64 * 1024 * 1024
+    decompressed_bytes_max: int = 64 * 1024 * 1024  # A record counts as at least 64 bytes.
 
     codec: int | None = field(init=False, default=None)  # None: whatever the producer chose.
     is_append_time: bool = field(init=False, default=False)
     inspects_all: bool = field(init=False, default=False)
     is_plain: bool = field(init=False, default=False)  # A good header is enough.
+    packed_count_max: int = field(init=False, default=0)  # Records of a compressed batch.
 
     def __post_init__(self) -> None:
         codec = CODEC_OF_NAME.get(self.compression_type)
@@ -63,12 +76,22 @@ class AdmissionPolicy:
         object.__setattr__(self, "inspects_all", inspects_all)
         is_plain = codec is None and not inspects_all and not self.is_append_time
         object.__setattr__(self, "is_plain", is_plain)
+        count_max = self.decompressed_bytes_max // COUNTED_BYTES_MIN
+        object.__setattr__(self, "packed_count_max", count_max)
 
 
-def admit(data: Buffer, policy: AdmissionPolicy, now: WallTime, version: int) -> Batch:
+def admit(
+    data: Buffer,
+    policy: AdmissionPolicy,
+    now: WallTime,
+    version: int,
+    budget: ScanBudget | None = None,
+) -> "Batch | Admission":
     """The batch in `data`, ready for `Log.stage`, or a Refusal with Kafka's code.
 
-    The batch keeps `data` itself, unless its records had to be rewritten.
+    The batch keeps `data` itself, unless its records had to be rewritten. An Admission is what is
+    still to be done where that costs more than `budget` allows; it is not a refusal. Without a
+    budget, off the loop, all is done at once.
     """
     size = len(data)
     if size < HEADER_BYTES:
@@ -82,6 +105,10 @@ def admit(data: Buffer, policy: AdmissionPolicy, now: WallTime, version: int) ->
         and batch.crc == crc32c(memoryview(data)[CRC_START:])
         and batch.base_offset == 0
         and 0 < batch.count == batch.last_offset_delta + 1
+        and (
+            batch.count * RECORD_BYTES_MIN <= size - HEADER_BYTES
+            or (attributes & 0x07 and batch.count <= policy.packed_count_max)
+        )
         and not attributes & ~_PLAIN_ATTRIBUTES
         and (attributes & 0x07) <= 4
         and (batch.base_sequence >= 0 or batch.producer_id < 0)
@@ -89,9 +116,31 @@ def admit(data: Buffer, policy: AdmissionPolicy, now: WallTime, version: int) ->
     ):
         _refuse_what_is_wrong(batch, size, policy, version)
     if policy.inspects_all or (policy.codec is not None and policy.codec != attributes & 0x07):
-        batch = inspect(batch, policy, now)
-    elif batch.max_timestamp - now > policy.timestamp_after_ms_max and not policy.is_append_time:
-        raise _refusal_of_timestamp(batch, policy, now)
+        admission = Admission(batch, policy, now)
+        is_done = admission.run_within(budget or _unbounded())
+        return admission.stamped(now) if is_done else admission
+    if batch.max_timestamp - now > policy.timestamp_after_ms_max and not policy.is_append_time:
+        raise _refusal_of_timestamp(batch, policy, now, budget or _unbounded())
+    return _stamped(batch, policy, now)
+
+
+class Admission(Inspection):
+    """The rest of an admission: when all is done, `stamped` is to be appended at once."""
+
+    def __init__(self, batch: Batch, policy: AdmissionPolicy, now: WallTime) -> None:
+        super().__init__(batch, policy, now)
+        self._topic = policy
+
+    def stamped(self, now: WallTime) -> Batch:
+        """The admitted batch. A time of appending is that: other batches came during the scan."""
+        return _stamped(self.batch, self._topic, now)
+
+
+def _unbounded() -> ScanBudget:
+    return ScanBudget(UNBOUNDED_US)
+
+
+def _stamped(batch: Batch, policy: AdmissionPolicy, now: WallTime) -> Batch:
     if policy.is_append_time:
         batch.stamp_append_time(now)
     elif batch.attributes & LOG_APPEND_TIME:
@@ -128,11 +177,7 @@ def _refuse_what_is_wrong(batch: Batch, size: int, policy: AdmissionPolicy, vers
     if batch.base_offset != 0:
         raise _invalid(f"a produced batch starts at offset 0, not {batch.base_offset}")
     if size > policy.message_bytes_max:
-        raise Refusal(
-            ErrorCode.MESSAGE_TOO_LARGE,
-            f"The record batch size is {size} bytes which exceeds the maximum configured value of "
-            f"{policy.message_bytes_max}.",
-        )
+        raise too_large(size, policy.message_bytes_max)
     if not batch.is_valid:
         raise Refusal(
             ErrorCode.CORRUPT_MESSAGE,
@@ -147,6 +192,7 @@ def _refuse_what_is_wrong(batch: Batch, size: int, policy: AdmissionPolicy, vers
             f"Inconsistent batch offset range [0, {batch.last_offset_delta}] and count of records "
             f"{batch.count}"
         )
+    _refuse_false_count(batch, policy)
     if batch.is_control:
         raise _invalid("Clients are not allowed to write control records")
     if batch.producer_id >= 0 and batch.base_sequence < 0:
@@ -159,7 +205,7 @@ def _refuse_what_is_wrong(batch: Batch, size: int, policy: AdmissionPolicy, vers
             ErrorCode.INVALID_TIMESTAMP,
             [
                 (index, "Producer should not set timestamp type to LogAppendTime.")
-                for index in range(batch.count)
+                for index in range(min(batch.count, RECORD_ERRORS_MAX))
             ],
         )
 
@@ -192,13 +238,30 @@ def _refuse_bad_frame(batch: Batch, size: int, version: int) -> None:
         )
 
 
-def _refusal_of_timestamp(batch: Batch, policy: AdmissionPolicy, now: WallTime) -> Refusal:
+def _refuse_false_count(batch: Batch, policy: AdmissionPolicy) -> None:
+    """More records than the bytes can hold, or than may be unfolded."""
+    body_bytes = batch.size - HEADER_BYTES
+    if batch.count * RECORD_BYTES_MIN <= body_bytes:
+        return
+    if not batch.codec:
+        raise _invalid(f"{body_bytes} bytes cannot hold {batch.count} records")
+    if batch.count > policy.packed_count_max:
+        raise Refusal(
+            ErrorCode.MESSAGE_TOO_LARGE,
+            f"A compressed batch of {batch.count} records exceeds the maximum of "
+            f"{policy.packed_count_max}.",
+        )
+
+
+def _refusal_of_timestamp(
+    batch: Batch, policy: AdmissionPolicy, now: WallTime, budget: ScanBudget
+) -> Refusal:
     """The header says that some record is too far ahead; the records say which ones."""
     try:
-        inspect(batch, policy, now)
+        Inspection(batch, policy, now).run_within(budget)
     except Refusal as refusal:
         return refusal
-    # The header alone is wrong about it. Nobody honest writes such a batch.
+    # The header alone is wrong about it, or its records are too many to look for one.
     return InvalidRecords(
         ErrorCode.INVALID_TIMESTAMP,
         [(0, timestamp_out_of_range(batch.max_timestamp, 0, policy, now))],

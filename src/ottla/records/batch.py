@@ -204,6 +204,39 @@ class Batch:
         )
 
 
+def rewrite(
+    batch: Batch,
+    body: Buffer,
+    *,
+    attributes: int,
+    base_timestamp: int,
+    max_timestamp: int,
+    count: int,
+) -> bytearray:
+    """A batch with the offsets, epoch and producer of `batch` and another body, sealed."""
+    data = bytearray(HEADER_BYTES)
+    HEADER.pack_into(
+        data,
+        0,
+        batch.base_offset,
+        HEADER_BYTES + len(body) - LOG_OVERHEAD_BYTES,
+        batch.leader_epoch,
+        MAGIC,
+        0,
+        attributes,
+        batch.last_offset_delta,
+        base_timestamp,
+        max_timestamp,
+        batch.producer_id,
+        batch.producer_epoch,
+        batch.base_sequence,
+        count,
+    )
+    data += body
+    UINT32.pack_into(data, 17, checksum(data))
+    return data
+
+
 def checksum(data: Buffer) -> int:
     """The CRC-32C that the header of the batch `data` should carry."""
     value: int = crc32c(memoryview(data)[CRC_START:])

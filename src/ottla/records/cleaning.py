@@ -8,29 +8,30 @@ producer's sequence, and the bytes of the records themselves are copied, not mad
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Protocol
 
 from ottla.model.types import Millis, Offset, WallTime
 from ottla.records.batch import (
     CODEC_MASK,
     CONTROL,
     DELETE_HORIZON,
-    HEADER,
-    HEADER_BYTES,
     LOG_APPEND_TIME,
-    LOG_OVERHEAD_BYTES,
-    MAGIC,
     NO_TIMESTAMP,
     TRANSACTIONAL,
-    UINT32,
     Batch,
     Buffer,
-    checksum,
+    rewrite,
 )
-from ottla.records.compression import CompressionError, compress, decompress
-from ottla.records.record import BadRecords, read_varint, write_varint
-
-TIMESTAMP_MAX: Final = 2**63 - 1
+from ottla.records.compression import compress
+from ottla.records.record import (
+    INT64_MAX,
+    INT64_MIN,
+    BadRecords,
+    read_varint,
+    unfold,
+    wrap_int64,
+    write_varint,
+)
 
 
 class LatestOffsets(Protocol):
@@ -73,7 +74,7 @@ def delete_horizon(batch: Batch) -> int | None:
 def keys_of(batch: Batch, bytes_max: int) -> Iterator[tuple[Offset, bytes]]:
     """The offset and the key of every record that has one; BadRecords if they make no sense."""
     base_offset = batch.base_offset
-    for _, _, _, _, offset_delta, key, _ in _spans(_unfold(batch, bytes_max), batch.count):
+    for _, _, _, _, offset_delta, key, _ in _spans(unfold(batch, bytes_max), batch.count):
         if key is not None:
             yield base_offset + offset_delta, key
 
@@ -84,13 +85,13 @@ def clean_batch(
     """The bytes to keep: the batch as it is, a smaller one, only its header, or None."""
     if verdict.is_discarded:
         return _empty(batch) if verdict.is_kept_empty else None
-    data = _unfold(batch, rules.decompressed_bytes_max)
+    data = unfold(batch, rules.decompressed_bytes_max)
     kept = _kept(batch, data, offsets, rules.now)
     if not kept.count:
         return _empty(batch) if verdict.is_kept_empty else None
     begins_to_go = verdict.is_marker_of_nothing or kept.has_tombstones
     if begins_to_go and not batch.attributes & DELETE_HORIZON:
-        horizon = min(rules.now + rules.delete_retention_ms, TIMESTAMP_MAX)
+        horizon = min(rules.now + rules.delete_retention_ms, INT64_MAX)
         body = _rebased(kept, batch.base_timestamp - horizon)
         return _rebuilt(batch, kept, body, batch.attributes | DELETE_HORIZON, horizon)
     if kept.count == batch.count:
@@ -112,7 +113,7 @@ def _kept(batch: Batch, data: bytes, offsets: LatestOffsets, now: WallTime) -> _
     is_past_horizon = horizon is not None and horizon <= now
     base_offset, end_offset, latest = batch.base_offset, offsets.end_offset, offsets.latest
     is_control = batch.is_control
-    kept = _Kept(b"", 0, False, -TIMESTAMP_MAX)
+    kept = _Kept(b"", 0, False, INT64_MIN)
     pieces = bytearray()
     run_start = 0
     for start, end, _, timestamp_delta, offset_delta, key, has_value in _spans(data, batch.count):
@@ -138,13 +139,6 @@ def _kept(batch: Batch, data: bytes, offsets: LatestOffsets, now: WallTime) -> _
     return kept
 
 
-def _unfold(batch: Batch, bytes_max: int) -> bytes:
-    try:
-        return bytes(decompress(batch.attributes & CODEC_MASK, batch.body, bytes_max))
-    except CompressionError as failure:
-        raise BadRecords(str(failure)) from failure
-
-
 def _spans(data: bytes, count: int) -> Iterator[_Span]:
     """Every record of an unfolded body, one by one: a small batch may hold millions.
 
@@ -167,7 +161,7 @@ def _spans(data: bytes, count: int) -> Iterator[_Span]:
             if byte < 0x80:
                 timestamp_delta, after = (byte >> 1) ^ -(byte & 1), position + 1
             else:
-                timestamp_delta, after = read_varint(data, position)
+                timestamp_delta, after = read_varint(data, position, 64)
             byte = data[after]
             if byte < 0x80:
                 offset_delta, position = byte >> 1, after + 1
@@ -197,7 +191,7 @@ def _rebased(kept: _Kept, shift: int) -> bytes:
     out = bytearray()
     for _, end, after, timestamp_delta, _, _, _ in _spans(bytes(kept.body), kept.count):
         timestamp = bytearray()
-        write_varint(timestamp_delta + shift, timestamp)
+        write_varint(wrap_int64(timestamp_delta + shift), timestamp)
         write_varint(1 + len(timestamp) + end - after, out)
         out.append(0)
         out += timestamp
@@ -210,40 +204,30 @@ def _rebuilt(
 ) -> bytearray:
     max_timestamp = batch.max_timestamp
     if not attributes & LOG_APPEND_TIME:
-        max_timestamp = batch.base_timestamp + kept.timestamp_delta_max
+        latest = batch.base_timestamp + kept.timestamp_delta_max
+        if INT64_MIN <= latest <= INT64_MAX:  # Else it wraps around, and the header knows better.
+            max_timestamp = latest
     codec = attributes & CODEC_MASK
     if codec:
         body = compress(codec, body)
-    return _sealed(batch, body, attributes, base_timestamp, max_timestamp, kept.count)
+    return rewrite(
+        batch,
+        body,
+        attributes=attributes,
+        base_timestamp=base_timestamp,
+        max_timestamp=max_timestamp,
+        count=kept.count,
+    )
 
 
 def _empty(batch: Batch) -> bytearray:
     """Only the header, as Kafka leaves it."""
     attributes = batch.attributes & (LOG_APPEND_TIME | TRANSACTIONAL | CONTROL)
-    return _sealed(batch, b"", attributes, NO_TIMESTAMP, batch.max_timestamp, 0)
-
-
-def _sealed(
-    batch: Batch, body: Buffer, attributes: int, base_timestamp: int, max_timestamp: int, count: int
-) -> bytearray:
-    data = bytearray(HEADER_BYTES)
-    HEADER.pack_into(
-        data,
-        0,
-        batch.base_offset,
-        HEADER_BYTES + len(body) - LOG_OVERHEAD_BYTES,
-        batch.leader_epoch,
-        MAGIC,
-        0,
-        attributes,
-        batch.last_offset_delta,
-        base_timestamp,
-        max_timestamp,
-        batch.producer_id,
-        batch.producer_epoch,
-        batch.base_sequence,
-        count,
+    return rewrite(
+        batch,
+        b"",
+        attributes=attributes,
+        base_timestamp=NO_TIMESTAMP,
+        max_timestamp=batch.max_timestamp,
+        count=0,
     )
-    data += body
-    UINT32.pack_into(data, 17, checksum(data))
-    return data

@@ -1,13 +1,18 @@
-"""The four codecs of record batches, each with a hard cap on what it may unfold to.
+"""The four codecs of record batches, each bounded in the bytes and in the pieces it may unfold to.
 
 A batch of one megabyte can claim 32 gigabytes (zstd on zeros), so nothing is ever unfolded into a
-buffer that grows by itself. gzip is zlib's, lz4 is `lz4` (Java reads only frames of independent
-blocks, which `cramjam` cannot write), snappy and zstd are `cramjam`. The libraries are imported on
-first use: most brokers pass batches through untouched and never need them.
+buffer that grows by itself. A piece (a member of gzip, a block of snappy) costs time even if it is
+empty, so their number is bounded too; lz4 reads one frame, and frames of zstd cost next to nothing.
+The time is linear in the input plus the cap.
+
+gzip is zlib's, lz4 is `lz4` (Java reads only frames of independent blocks, which `cramjam` cannot
+write), snappy and zstd are `cramjam`. The libraries are imported on first use: most brokers pass
+batches through untouched and never need them.
 """
 
 import zlib
 from enum import IntEnum
+from mmap import mmap
 from struct import Struct, error
 from typing import Final
 
@@ -19,7 +24,16 @@ GZIP_LEVEL_DEFAULT: Final = -1
 LZ4_LEVEL_DEFAULT: Final = 9
 ZSTD_LEVEL_DEFAULT: Final = 3
 
+# Snappy's smallest block size in Java is 1 KiB; writers of gzip write one member.
+_PIECE_BYTES_MIN: Final = 1024
+_PIECES_MIN: Final = 16
+
+# Larger outputs are made in chunks and joined: Python joins them without its lock, so that the loop
+# of a broker goes on while a worker unfolds.
+_CHUNK_BYTES: Final = 1 << 20
+
 _GZIP_WINDOW: Final = 31  # 15 bits, with gzip's own header and trailer.
+_GZIP_FEED_BYTES: Final = 4096
 _FIRST_GUESS_BYTES: Final = 64 * 1024
 
 # Snappy as Java streams it (xerial): a header, then blocks of a length and raw snappy each.
@@ -67,7 +81,10 @@ def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
 
 
 def decompress(codec: int, data: Buffer, bytes_max: int) -> Buffer:
-    """The records of a batch; never more than `bytes_max`, nor much more memory than that."""
+    """The records of a batch; never more than `bytes_max`, nor much more memory than that.
+
+    Raises TooLarge for more bytes, or for more pieces than honest data of `bytes_max` bytes has.
+    """
     if codec == Codec.NONE:
         if len(data) > bytes_max:
             raise TooLarge(bytes_max)
@@ -83,23 +100,55 @@ def decompress(codec: int, data: Buffer, bytes_max: int) -> Buffer:
     raise CompressionError(f"codec {codec} does not exist")
 
 
+def _pieces_max(bytes_max: int) -> int:
+    return _PIECES_MIN + bytes_max // _PIECE_BYTES_MIN
+
+
 def _decompress_gzip(data: Buffer, bytes_max: int) -> bytes:
+    view = memoryview(data)
     parts: list[bytes] = []
-    have = 0
-    rest: Buffer = data
-    while rest:  # A gzip stream may be several members one after the other.
-        member = zlib.decompressobj(_GZIP_WINDOW)
-        try:
-            part = member.decompress(rest, bytes_max - have + 1)
-        except zlib.error as failure:
-            raise CompressionError(f"bad gzip data: {failure}") from failure
-        parts.append(part)
-        have += len(part)
-        if have > bytes_max:
+    left, pieces_left, position = bytes_max, _pieces_max(bytes_max), 0
+    while position < len(view):  # A gzip stream may be several members one after the other.
+        if not pieces_left:
             raise TooLarge(bytes_max)
-        if not member.eof:
-            raise CompressionError("the gzip data ends too early")
-        rest = member.unused_data
+        # The first member is nearly always all there is; zlib copies the bytes behind a member.
+        feed_bytes = _GZIP_FEED_BYTES if parts else len(view)
+        position = _decompress_member(view, position, feed_bytes, left + 1, parts)
+        left -= len(parts[-1])
+        if left < 0:
+            raise TooLarge(bytes_max)
+        pieces_left -= 1
+    return _joined(parts)
+
+
+def _decompress_member(
+    view: memoryview, position: int, feed_bytes: int, bytes_max: int, parts: list[bytes]
+) -> int:
+    """Add the bytes of the member at `position` to `parts`, at most `bytes_max`; returns its end.
+
+    Where `bytes_max` ends it, the returned position has no meaning.
+    """
+    member = zlib.decompressobj(_GZIP_WINDOW)
+    found: list[bytes] = []
+    feed = view[:0]
+    try:
+        while not member.eof and bytes_max > 0:
+            if len(feed) == 0:
+                if position >= len(view):
+                    raise CompressionError("the gzip data ends too early")
+                feed = view[position : position + feed_bytes]
+                position += len(feed)
+                feed_bytes *= 2
+            found.append(member.decompress(feed, min(bytes_max, _CHUNK_BYTES)))
+            bytes_max -= len(found[-1])
+            feed = memoryview(member.unconsumed_tail)
+    except zlib.error as failure:
+        raise CompressionError(f"bad gzip data: {failure}") from failure
+    parts.append(_joined(found))
+    return position - len(member.unused_data)
+
+
+def _joined(parts: list[bytes]) -> bytes:
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
@@ -120,9 +169,11 @@ def _decompress_snappy(data: Buffer, bytes_max: int) -> bytes:
     if bytes(view[: len(_XERIAL_MAGIC)]) != _XERIAL_MAGIC:
         return _decompress_snappy_block(view, bytes_max)
     parts: list[bytes] = []
-    have = 0
+    left, pieces_left = bytes_max, _pieces_max(bytes_max)
     position = len(_XERIAL_HEADER)
     while position < len(view):
+        if not pieces_left:
+            raise TooLarge(bytes_max)
         try:
             (size,) = _INT.unpack_from(view, position)
         except error as failure:
@@ -130,8 +181,12 @@ def _decompress_snappy(data: Buffer, bytes_max: int) -> bytes:
         block = view[position + 4 : position + 4 + size]
         if size < 0 or len(block) != size:
             raise CompressionError("the snappy data ends too early")
-        parts.append(_decompress_snappy_block(block, bytes_max - have))
-        have += len(parts[-1])
+        try:
+            parts.append(_decompress_snappy_block(block, left))
+        except TooLarge:
+            raise TooLarge(bytes_max) from None
+        left -= len(parts[-1])
+        pieces_left -= 1
         position += 4 + size
     return b"".join(parts)
 
@@ -172,25 +227,33 @@ def _decompress_lz4(data: Buffer, bytes_max: int) -> bytes:
     import lz4.frame
 
     decompressor = lz4.frame.LZ4FrameDecompressor()
-    try:
-        output: bytes = decompressor.decompress(data, max_length=bytes_max + 1)
-    except RuntimeError as failure:
-        raise CompressionError(f"bad lz4 data: {failure}") from failure
-    if len(output) > bytes_max:
-        raise TooLarge(bytes_max)
+    parts: list[bytes] = []
+    left = bytes_max
+    feed: Buffer = data
+    while not decompressor.eof:
+        try:
+            parts.append(decompressor.decompress(feed, max_length=min(left + 1, _CHUNK_BYTES)))
+        except RuntimeError as failure:
+            raise CompressionError(f"bad lz4 data: {failure}") from failure
+        feed = b""  # It keeps what it has not used.
+        left -= len(parts[-1])
+        if left < 0:
+            raise TooLarge(bytes_max)
+        if decompressor.needs_input:
+            break
     if not decompressor.eof:
         raise CompressionError("the lz4 data ends too early")
-    return output
+    return _joined(parts)
 
 
 def _decompress_zstd(data: Buffer, bytes_max: int) -> Buffer:
     from cramjam import DecompressionError, zstd
 
     # It writes into a buffer that cannot grow. The first guess fits most batches; then the buffer
-    # grows in steps, because Python zeroes each one before it is used.
+    # grows in steps. Pages of a mapping that nothing is written to take neither time nor memory.
     size = min(bytes_max, max(_FIRST_GUESS_BYTES, 8 * len(data)))
     while True:
-        output = bytearray(size)
+        output = bytearray(size) if size <= _CHUNK_BYTES else mmap(-1, size)
         try:
             written = zstd.decompress_into(data, output)
         except DecompressionError as failure:
@@ -200,4 +263,7 @@ def _decompress_zstd(data: Buffer, bytes_max: int) -> Buffer:
                 raise TooLarge(bytes_max) from failure
             size = min(bytes_max, 8 * size)
             continue
-        return memoryview(output)[:written]
+        if written <= _CHUNK_BYTES:
+            return output[:written]
+        starts = range(0, written, _CHUNK_BYTES)
+        return b"".join([bytes(output[at : min(at + _CHUNK_BYTES, written)]) for at in starts])

@@ -9,10 +9,11 @@ from typing import NamedTuple
 
 from ottla.model.types import Offset
 from ottla.records.batch import HEADER_BYTES, Batch
-from ottla.records.compression import CompressionError, decompress
-from ottla.records.record import BadRecords, read_records, read_varint
+from ottla.records.record import BadRecords, read_bytes, read_varint, unfold
+from ottla.records.skimming import skim
 
 DECOMPRESSED_BYTES_MAX = 64 * 1024 * 1024
+RECORDS_MAX = 100_000  # After so many the batches that follow are left for the next call.
 
 Stored = tuple[Offset, bytes, bytes | None]  # A record as it lies in the log: offset, key, value.
 
@@ -25,7 +26,8 @@ class Folded(NamedTuple):
 def fold(data: bytes, replaced: tuple[bytes, ...]) -> Folded:
     """What `data` comes to, where a record is replaced by a later one if their keys are equal.
 
-    That holds for keys with one of these beginnings. A batch that is cut at the end is left out.
+    That holds for keys with one of these beginnings. A batch that is cut at the end is left out,
+    and so is what follows very many records: a few bytes of a compressed batch may hold a million.
     """
     steps: list[list[Stored] | Batch] = []
     run: list[Stored] = []
@@ -36,8 +38,8 @@ def fold(data: bytes, replaced: tuple[bytes, ...]) -> Folded:
         latest.clear()
 
     next_offset: Offset | None = None
-    position = 0
-    while len(data) - position >= HEADER_BYTES:
+    position = count = 0
+    while len(data) - position >= HEADER_BYTES and count < RECORDS_MAX:
         try:
             batch = Batch.parse(data, position)
         except ValueError:
@@ -50,6 +52,7 @@ def fold(data: bytes, replaced: tuple[bytes, ...]) -> Folded:
             steps += [run, batch]
             run = []
             continue
+        count += len(found)
         for one in found:
             key = one[1]
             if key.startswith(replaced):
@@ -65,14 +68,32 @@ def fold(data: bytes, replaced: tuple[bytes, ...]) -> Folded:
 def stored(batch: Batch) -> list[Stored] | None:
     """Offset, key and value of each record; None if the bytes make no sense."""
     try:
-        data = bytes(decompress(batch.codec, batch.body, DECOMPRESSED_BYTES_MAX))
-        found = _stored(data, batch.base_offset, batch.count)
-        if found is None:
-            kept = read_records(batch, DECOMPRESSED_BYTES_MAX)
-            found = [(one.offset, one.key or b"", one.value) for one in kept]
-    except (CompressionError, BadRecords, IndexError):
+        return read_stored(batch)
+    except BadRecords:
         return None
+
+
+def read_stored(batch: Batch) -> list[Stored]:
+    """The same; BadRecords if the bytes make no sense."""
+    data = unfold(batch, DECOMPRESSED_BYTES_MAX)
+    try:
+        found = _stored(data, batch.base_offset, batch.count)
+    except IndexError:
+        found = None
+    if found is None:
+        # Headers are passed over: one record may have millions, and nobody needs them here.
+        found = [
+            (record[0], *_key_and_value(data, record[3], record[4]))
+            for record in skim(batch, data)
+            if not isinstance(record, int)
+        ]
     return found
+
+
+def _key_and_value(data: bytes, position: int, end: int) -> tuple[bytes, bytes | None]:
+    key, position = read_bytes(data, position, end)
+    value, _ = read_bytes(data, position, end)
+    return key or b"", value
 
 
 def _stored(data: bytes, base_offset: Offset, count: int) -> list[Stored] | None:

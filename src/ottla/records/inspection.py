@@ -4,21 +4,28 @@ Only for topics that ask for it (`admission` decides). Answers are Apache Kafka'
 refused as a whole, with an error for each record that is at fault.
 """
 
+from collections.abc import Generator, Iterator
 from typing import Final, Protocol
 
 from ottla.model.errors import ErrorCode, Refusal
 from ottla.model.types import Millis, WallTime
-from ottla.records.batch import NO_TIMESTAMP, Batch
-from ottla.records.compression import TooLarge
-from ottla.records.record import BadRecords, build_batch, read_records
+from ottla.records.batch import HEADER_BYTES, NO_TIMESTAMP, TRANSACTIONAL, Batch, Buffer, rewrite
+from ottla.records.compression import Codec, compress
+from ottla.records.record import BadRecords, Oversized, wrap_int64, write_varint
+from ottla.records.scan import PACKED_BYTES_PER_US, BatchScan
+from ottla.records.skimming import skim
 
 RecordErrors = list[tuple[int, str]]
-RECORD_ERRORS_MAX: Final = 1000  # Whoever sends worse does not read them all.
+# An error is about 150 bytes of an answer, and the smallest batch 68 bytes of a request.
+RECORD_ERRORS_MAX: Final = 10
+COPIED_BYTES_PER_STEP: Final = 1 << 20
 
 
 class Policy(Protocol):
     """What inspection needs of an AdmissionPolicy."""
 
+    @property
+    def message_bytes_max(self) -> int: ...
     @property
     def timestamp_before_ms_max(self) -> Millis: ...
     @property
@@ -51,24 +58,132 @@ class InvalidRecords(Refusal):
         self.record_errors = record_errors
 
 
-def inspect(batch: Batch, policy: Policy, now: WallTime) -> Batch:
-    """The same batch, or one rebuilt with the topic's codec; raises a Refusal.
+class Inspection(BatchScan):
+    """Looks at all records of a batch; `batch` is then the same one, or one that was rebuilt.
 
-    Records are looked at one by one and never kept: a batch of one megabyte may hold millions.
+    Raises a Refusal. Records are never kept: a batch of one megabyte may hold a million.
     """
-    try:
-        max_timestamp, is_sequential = _look(batch, policy, now)
-        if policy.codec not in (None, batch.codec) or not is_sequential:
-            return _rebuild(batch, policy)
-    except BadRecords as failure:
-        # A name for the cause would close a circle with this frame, and what was unfolded so far
-        # would wait for the collector.
-        if isinstance(failure.__cause__, TooLarge):
-            raise Refusal(ErrorCode.MESSAGE_TOO_LARGE, str(failure.__cause__)) from failure
-        raise Refusal(ErrorCode.INVALID_RECORD, str(failure)) from failure
-    if max_timestamp != batch.max_timestamp:
-        batch.set_max_timestamp(max_timestamp)  # Consumers seek by it: the header must not lie.
-    return batch
+
+    def __init__(self, batch: Batch, policy: Policy, now: WallTime) -> None:
+        self._codec = batch.codec if policy.codec is None else policy.codec
+        self._is_repacked = self._codec != batch.codec
+        bytes_max, bytes_per_us = policy.decompressed_bytes_max, None
+        if self._is_repacked:
+            bytes_per_us = PACKED_BYTES_PER_US
+            if self._codec == Codec.NONE:  # What it unfolds to is what the log would get.
+                bytes_max = min(bytes_max, policy.message_bytes_max - HEADER_BYTES)
+        super().__init__(batch, bytes_max, bytes_per_us)
+        self._policy = policy
+        self._now = now
+        self._errors: RecordErrors = []
+        self._code = ErrorCode.NONE
+
+    def _walk(self, data: bytes) -> Iterator[int]:
+        policy = self._policy
+        self._errors, self._code = [], ErrorCode.NONE
+        index, max_timestamp, is_sequential = -1, NO_TIMESTAMP, True
+        needs_key, has_window = policy.is_compacted, not policy.is_append_time
+        earliest = self._now - policy.timestamp_before_ms_max
+        latest = self._now + policy.timestamp_after_ms_max
+        for record in skim(self.batch, data):
+            if isinstance(record, int):
+                yield record
+                continue
+            index += 1
+            offset, timestamp, has_key, _, _ = record
+            if timestamp > max_timestamp:
+                max_timestamp = timestamp
+            if offset != index:
+                is_sequential = False
+            if needs_key and not has_key:
+                error = ErrorCode.INVALID_RECORD
+                self._note(index, error, "Compacted topic cannot accept message without key")
+            elif has_window and not earliest <= timestamp <= latest and timestamp != NO_TIMESTAMP:
+                message = timestamp_out_of_range(timestamp, offset, policy, self._now)
+                self._note(index, ErrorCode.INVALID_TIMESTAMP, message)
+        if self._errors:
+            raise InvalidRecords(self._code, self._errors)
+        yield from self._settle(data, max_timestamp, is_sequential)
+
+    def _settle(self, data: bytes, max_timestamp: int, is_sequential: bool) -> Iterator[int]:
+        """Rebuild the batch if need be."""
+        if self._is_repacked or not is_sequential:
+            body: Buffer = data
+            if self.batch.is_log_append_time or not is_sequential:
+                body = yield from self._renumbered(data)
+            is_estimated = self._is_repacked or self._codec == Codec.NONE
+            yield 0 if is_estimated else len(body) // PACKED_BYTES_PER_US
+            self._rebuild(body, max_timestamp)
+        elif max_timestamp != self.batch.max_timestamp:
+            # Consumers seek by it: the header must not lie.
+            self.batch.set_max_timestamp(max_timestamp)
+
+    def _failed(self, failure: BadRecords) -> None:
+        is_large = isinstance(failure, Oversized)
+        code = ErrorCode.MESSAGE_TOO_LARGE if is_large else ErrorCode.INVALID_RECORD
+        raise Refusal(code, str(failure)) from failure
+
+    def _note(self, index: int, code: ErrorCode, message: str) -> None:
+        self._code = self._code or code
+        self._errors.append((index, message))
+        if len(self._errors) == RECORD_ERRORS_MAX:
+            raise InvalidRecords(self._code, self._errors)
+
+    def _renumbered(self, data: bytes) -> Generator[int, None, bytearray]:
+        """The same records with timestamps of their own, and offsets that go up by one.
+
+        What follows these is copied as it is, and a large record in several steps.
+        """
+        body, base_timestamp = bytearray(), self.batch.base_timestamp
+        index, next_step = 0, COPIED_BYTES_PER_STEP
+        for record in skim(self.batch, data):
+            if isinstance(record, int):
+                yield record
+                continue
+            _, timestamp, _, tail, end = record
+            deltas = bytearray(1)  # The attributes of a record mean nothing yet.
+            write_varint(wrap_int64(timestamp - base_timestamp), deltas)
+            write_varint(index, deltas)
+            write_varint(len(deltas) + end - tail, body)
+            body += deltas
+            index += 1
+            for start in range(tail, end, COPIED_BYTES_PER_STEP):
+                body += data[start : min(start + COPIED_BYTES_PER_STEP, end)]
+                if len(body) >= next_step:
+                    if self._codec == Codec.NONE:
+                        self._check_size(body)
+                    next_step = len(body) + COPIED_BYTES_PER_STEP
+                    yield 0
+        return body
+
+    def _rebuild(self, body: Buffer, max_timestamp: int) -> None:
+        batch = self.batch
+        packed = compress(self._codec, body, self._policy.compression_level)
+        self._check_size(packed)
+        self.batch = Batch(
+            rewrite(
+                batch,
+                packed,
+                attributes=batch.attributes & TRANSACTIONAL | self._codec,
+                base_timestamp=batch.base_timestamp,
+                max_timestamp=max_timestamp,
+                count=batch.count,
+            )
+        )
+
+    def _check_size(self, packed: Buffer) -> None:
+        """A batch that was small enough as it came may have grown."""
+        size = HEADER_BYTES + len(packed)
+        if size > self._policy.message_bytes_max:
+            raise too_large(size, self._policy.message_bytes_max)
+
+
+def too_large(size: int, bytes_max: int) -> Refusal:
+    return Refusal(
+        ErrorCode.MESSAGE_TOO_LARGE,
+        f"The record batch size is {size} bytes which exceeds the maximum configured value of "
+        f"{bytes_max}.",
+    )
 
 
 def timestamp_out_of_range(timestamp: int, offset: int, policy: Policy, now: WallTime) -> str:
@@ -76,52 +191,4 @@ def timestamp_out_of_range(timestamp: int, offset: int, policy: Policy, now: Wal
         f"Timestamp {timestamp} of message with offset {offset} is out of range. The timestamp "
         f"should be within [{now - policy.timestamp_before_ms_max}, "
         f"{now + policy.timestamp_after_ms_max}]"
-    )
-
-
-def _look(batch: Batch, policy: Policy, now: WallTime) -> tuple[int, bool]:
-    """The greatest timestamp, and whether offsets go up by one; refuses bad records."""
-    errors: RecordErrors = []
-    code = ErrorCode.NONE
-    max_timestamp = NO_TIMESTAMP
-    is_sequential = True
-    needs_key, has_window = policy.is_compacted, not policy.is_append_time
-    earliest = now - policy.timestamp_before_ms_max
-    latest = now + policy.timestamp_after_ms_max
-    for index, record in enumerate(read_records(batch, policy.decompressed_bytes_max)):
-        timestamp = record.timestamp
-        if timestamp > max_timestamp:
-            max_timestamp = timestamp
-        if record.offset != index:
-            is_sequential = False
-        if needs_key and record.key is None:
-            error = ErrorCode.INVALID_RECORD
-            message = "Compacted topic cannot accept message without key"
-        elif has_window and not earliest <= timestamp <= latest and timestamp != NO_TIMESTAMP:
-            error = ErrorCode.INVALID_TIMESTAMP
-            message = timestamp_out_of_range(timestamp, record.offset, policy, now)
-        else:
-            continue
-        code = code or error
-        errors.append((index, message))
-        if len(errors) == RECORD_ERRORS_MAX:
-            break
-    if errors:
-        raise InvalidRecords(code, errors)
-    return max_timestamp, is_sequential
-
-
-def _rebuild(batch: Batch, policy: Policy) -> Batch:
-    records = read_records(batch, policy.decompressed_bytes_max)
-    return Batch(
-        build_batch(
-            (record._replace(offset=index) for index, record in enumerate(records)),
-            codec=batch.codec if policy.codec is None else policy.codec,
-            level=policy.compression_level,
-            base_offset=0,
-            producer_id=batch.producer_id,
-            producer_epoch=batch.producer_epoch,
-            base_sequence=batch.base_sequence,
-            is_transactional=batch.is_transactional,
-        )
     )

@@ -1,6 +1,8 @@
 """The records inside a batch: a reader that is lazy and bounded, and a builder.
 
 Varints are unrolled for one byte, which nearly all of them have: that is most of the speed.
+Timestamps are 64 bits wide and wrap around, as in Java: a base and a delta from a client may add up
+to more. Lengths and offset deltas are 32 bits wide.
 """
 
 from collections.abc import Iterable, Iterator
@@ -26,7 +28,13 @@ from ottla.records.batch import (
     Buffer,
     checksum,
 )
-from ottla.records.compression import CompressionError, compress, decompress
+from ottla.records.compression import CompressionError, TooLarge, compress, decompress
+
+# Length, attributes, two deltas, the lengths of key and value, the number of headers.
+RECORD_BYTES_MIN: Final = 7
+HEADER_BYTES_MIN: Final = 2  # The lengths of its key and its value.
+INT64_MIN: Final = -(2**63)
+INT64_MAX: Final = 2**63 - 1
 
 CONTROL_KEY: Final = Struct(">hh")  # Version and type of a control record.
 
@@ -45,14 +53,33 @@ class BadRecords(ValueError):
     """What a batch holds is not the records that its header promises."""
 
 
+class Oversized(BadRecords):
+    """The records unfold to more than the cap."""
+
+
 def read_records(batch: Batch, bytes_max: int) -> Iterator[Record]:
     """Each record of `batch`, as it is asked for; BadRecords where the bytes make no sense."""
+    return records_in(batch, unfold(batch, bytes_max))
+
+
+def unfold(batch: Batch, bytes_max: int) -> bytes:
+    """The uncompressed body; BadRecords if it is too small for the claimed number of records."""
     try:
         data = bytes(decompress(batch.attributes & 0x07, batch.body, bytes_max))
+    except TooLarge as failure:
+        raise Oversized(str(failure)) from failure
     except CompressionError as failure:
         raise BadRecords(str(failure)) from failure
+    if batch.count * RECORD_BYTES_MIN > len(data):
+        raise BadRecords(f"{len(data)} bytes cannot hold {batch.count} records")
+    return data
+
+
+def records_in(batch: Batch, data: bytes) -> Iterator[Record]:
+    """The records of `batch`, whose body unfolds to `data`."""
     fixed = batch.max_timestamp if batch.attributes & LOG_APPEND_TIME else None
     base_offset, base_timestamp = batch.base_offset, batch.base_timestamp
+    delta_min, delta_max = INT64_MIN - base_timestamp, INT64_MAX - base_timestamp
     position = 0
     try:
         for _ in range(batch.count):
@@ -61,7 +88,12 @@ def read_records(batch: Batch, bytes_max: int) -> Iterator[Record]:
             if size < 0 or end > len(data):
                 raise BadRecords(f"a record of {size} bytes, of which {len(data) - position} exist")
             delta, offset_delta, key, value, headers = _read_body(data, position, end)
-            timestamp = base_timestamp + delta if fixed is None else fixed
+            if fixed is not None:
+                timestamp = fixed
+            elif delta_min <= delta <= delta_max:
+                timestamp = base_timestamp + delta
+            else:
+                timestamp = wrap_int64(base_timestamp + delta)
             position = end
             yield Record(base_offset + offset_delta, timestamp, key, value, headers)
     except IndexError as failure:
@@ -80,15 +112,15 @@ def _read_body(
         timestamp_delta = (byte >> 1) ^ -(byte & 1)
         position += 1
     else:
-        timestamp_delta, position = read_varint(data, position)
+        timestamp_delta, position = read_varint(data, position, 64)
     byte = data[position]
     if byte < 0x80:
         offset_delta = (byte >> 1) ^ -(byte & 1)
         position += 1
     else:
         offset_delta, position = read_varint(data, position)
-    key, position = _read_bytes(data, position, end)
-    value, position = _read_bytes(data, position, end)
+    key, position = read_bytes(data, position, end)
+    value, position = read_bytes(data, position, end)
     if data[position] == 0:
         headers: Headers = ()
         position += 1
@@ -99,7 +131,8 @@ def _read_body(
     return timestamp_delta, offset_delta, key, value, headers
 
 
-def _read_bytes(data: bytes, position: int, end: int) -> tuple[bytes | None, int]:
+def read_bytes(data: bytes, position: int, end: int) -> tuple[bytes | None, int]:
+    """A key or a value with its length before it, and where it ends."""
     byte = data[position]
     if byte < 0x80:
         size = (byte >> 1) ^ -(byte & 1)
@@ -117,32 +150,41 @@ def _read_bytes(data: bytes, position: int, end: int) -> tuple[bytes | None, int
 
 def _read_headers(data: bytes, position: int, end: int) -> tuple[Headers, int]:
     count, position = read_varint(data, position)
-    if count < 0 or count > end - position:
+    if not 0 <= count <= (end - position) // HEADER_BYTES_MIN:
         raise BadRecords(f"a record of {end - position} more bytes claims {count} headers")
     headers: list[tuple[str, bytes | None]] = []
     for _ in range(count):
-        key, position = _read_bytes(data, position, end)
+        key, position = read_bytes(data, position, end)
         if key is None:
             raise BadRecords("a header without a key")
-        value, position = _read_bytes(data, position, end)
+        value, position = read_bytes(data, position, end)
         headers.append((key.decode(errors="replace"), value))
     return tuple(headers), position
 
 
-def read_varint(data: bytes, position: int) -> tuple[int, int]:
+def read_varint(data: Buffer, position: int, bits: int = 32) -> tuple[int, int]:
     """A zigzag varint and where it ends; IndexError where the data ends before it."""
     byte = data[position]
     position += 1
+    if byte < 0x80:
+        return (byte >> 1) ^ -(byte & 1), position
     value = byte & 0x7F
     shift = 7
     while byte >= 0x80:
-        if shift > 63:
-            raise BadRecords("a varint of more than ten bytes")
+        if shift >= bits:
+            raise BadRecords(f"a varint of more than {bits} bits")
         byte = data[position]
         position += 1
         value |= (byte & 0x7F) << shift
         shift += 7
+    if value >> bits:
+        raise BadRecords(f"a varint of more than {bits} bits")
     return (value >> 1) ^ -(value & 1), position
+
+
+def wrap_int64(value: int) -> int:
+    """`value` as 64 bits of two's complement hold it."""
+    return (value - INT64_MIN) % 2**64 + INT64_MIN
 
 
 def write_varint(value: int, out: bytearray) -> None:
@@ -172,7 +214,7 @@ def encode_record(record: Record, *, base_offset: Offset, base_timestamp: int) -
     _, _, key, value, headers = record
     parts = [
         b"\x00",
-        _varint(record.timestamp - base_timestamp),
+        _varint(wrap_int64(record.timestamp - base_timestamp)),
         _varint(record.offset - base_offset),
     ]
     _put_bytes(key, parts)

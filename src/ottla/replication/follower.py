@@ -94,7 +94,7 @@ class Follower:
         self.retry_at: Monotonic | None = None
         self._log = log
         self._backoff_ms_max = backoff_ms
-        self._failures = 0  # In a row.
+        self._failures = 0  # Since an answer was of use.
 
     @property
     def fetch_offset(self) -> Offset:
@@ -108,7 +108,7 @@ class Follower:
     def last_fetched_epoch(self) -> int:
         return self._log.last_epoch
 
-    def first_action(self) -> Action:
+    def first_action(self) -> Truncate | None:
         """A log that does not know who wrote what can only trust what was committed."""
         if self._log.last_epoch == UNDEFINED and self.high_watermark < self._log.end_offset:
             return Truncate(self.high_watermark)
@@ -134,7 +134,6 @@ class Follower:
             return None  # It answers what we do not ask any more: it must not cut what came since.
         if answer.error_code:
             return self._refused(ErrorCode(answer.error_code), now)
-        self._failures = 0
         if answer.diverging is not None:
             return Truncate(self.truncation(*answer.diverging))
         self.has_heard = True
@@ -178,13 +177,17 @@ class Follower:
             return min(own_epoch_end, own_end)
         return min(own_epoch_end, end_offset, own_end)
 
-    def leader_offsets(self, start: Offset, end: Offset) -> Action:
-        """What the leader has, when what we asked for was out of its range."""
+    def leader_offsets(self, start: Offset, end: Offset, now: Monotonic) -> Action:
+        """Offsets of the leader's log, after it answered OFFSET_OUT_OF_RANGE.
+
+        If our end is within them after all, it is asked for again after a backoff.
+        """
         self.state = State.FETCHING
         if end < self._log.end_offset:
             return Truncate(end)  # After an unclean election: what we have more is lost.
         if start > self._log.end_offset:
             return StartAt(start)
+        self.failed(now)
         return None
 
     def _refused(self, code: ErrorCode, now: Monotonic) -> Action:
@@ -198,4 +201,6 @@ class Follower:
         return None
 
     def _heard(self, high_watermark: Offset) -> None:
+        """All of an answer is done. One that says to cut, or brings records, is not by itself."""
+        self._failures = 0
         self.high_watermark = max(self.high_watermark, min(high_watermark, self._log.end_offset))

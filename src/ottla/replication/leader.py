@@ -77,11 +77,15 @@ class Leader:
         isr_min: int,
         lag_ms_max: Millis,
         log_end: Offset,
+        own_end: Offset | None = None,
         high_watermark: Offset,
         is_eligible: Callable[[NodeId, int], bool],
         now: Monotonic,
     ) -> None:
-        """`is_eligible(node, broker_epoch)`: alive, not stopping, and of that incarnation."""
+        """`is_eligible(node, broker_epoch)`: alive, not stopping, and of that incarnation.
+
+        What counts as held by us ends at `own_end`, if that is less than `log_end`.
+        """
         assert high_watermark <= log_end, "nothing is committed that is not there"
         self.assignment = assignment
         self.high_watermark = high_watermark
@@ -89,7 +93,8 @@ class Leader:
         self.isr_min = isr_min
         self._node = node
         self._lag_ms_max = lag_ms_max
-        self._log_end = self._own_end = log_end
+        self._log_end = log_end
+        self._own_end = log_end if own_end is None else own_end
         self._is_eligible = is_eligible
         self._pending: ProposeIsr | None = None
         self._replicas: dict[NodeId, Replica] = {}
@@ -207,10 +212,15 @@ class Leader:
     def isr_decided(
         self, proposal: ProposeIsr, assignment: Assignment, now: Monotonic
     ) -> list[Effect]:
-        """The controller's answer; its log may have told us before, or more."""
+        """The controller's answer; its log may have told us before, or more.
+
+        A smaller ISR counts once the log tells it, and with it every `min.insync.replicas` that
+        was set before: under a minimum that we do not know yet it may have to commit nothing.
+        """
         if (
             assignment.leader_epoch != self.assignment.leader_epoch
             or assignment.partition_epoch < self.assignment.partition_epoch
+            or not set(self.isr).issubset(assignment.isr)
         ):
             return []
         if proposal is self._pending:

@@ -15,28 +15,28 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ottla.spark.dead_letters import Split as Split
     from ottla.spark.dead_letters import split as split
-    from ottla.spark.delta import to_delta as to_delta
+    from ottla.spark.delta.delta import to_delta as to_delta
     from ottla.spark.errors import BadOption as BadOption
     from ottla.spark.errors import DataLoss as DataLoss
     from ottla.spark.errors import SparkError as SparkError
     from ottla.spark.errors import Unreadable as Unreadable
     from ottla.spark.reprocessing import read_dead_letters as read_dead_letters
     from ottla.spark.reprocessing import reprocess as reprocess
-    from ottla.spark.sink_query import to_log as to_log
-    from ottla.spark.spark_session import session as session
+    from ottla.spark.sessions.session import session as session
+    from ottla.spark.sink.query import to_log as to_log
 
 _HOMES = {
     "Split": "ottla.spark.dead_letters",
     "split": "ottla.spark.dead_letters",
-    "to_delta": "ottla.spark.delta",
-    "to_log": "ottla.spark.sink_query",
+    "to_delta": "ottla.spark.delta.delta",
+    "to_log": "ottla.spark.sink.query",
     "reprocess": "ottla.spark.reprocessing",
     "read_dead_letters": "ottla.spark.reprocessing",
     "BadOption": "ottla.spark.errors",
     "DataLoss": "ottla.spark.errors",
     "SparkError": "ottla.spark.errors",
     "Unreadable": "ottla.spark.errors",
-    "session": "ottla.spark.spark_session",
+    "session": "ottla.spark.sessions.session",
 }
 
 __all__ = [

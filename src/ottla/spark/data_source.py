@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource
 
-from ottla.spark.plain_session import tell_once
 from ottla.spark.python_daemon import end_in_silence_here
+from ottla.spark.sessions.plain_session import tell_once
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import (
@@ -34,27 +34,27 @@ class OttlaDataSource(DataSource):
         return "ottla"
 
     def schema(self) -> "StructType":
-        from ottla.spark.schema import spark_schema
-        from ottla.spark.source_options import chosen_columns
+        from ottla.spark.arrow.schema import spark_schema
+        from ottla.spark.source.options import chosen_columns
 
         return spark_schema(chosen_columns(self.options))
 
     def reader(self, schema: "StructType") -> "DataSourceReader":
-        from ottla.spark.batch_reader import batch_reader
+        from ottla.spark.source.batch_reader import batch_reader
 
         return batch_reader(schema, self.options)
 
     def streamReader(self, schema: "StructType") -> "DataSourceStreamReader":  # noqa: N802
-        from ottla.spark.stream_reader import StreamReader
+        from ottla.spark.source.stream_reader import StreamReader
 
         return StreamReader(schema, self.options)
 
     def writer(self, schema: "StructType", overwrite: bool) -> "DataSourceWriter":
-        from ottla.spark.sink import batch_writer
+        from ottla.spark.sink.sink import batch_writer
 
         return batch_writer(schema, self.options, overwrite)
 
     def streamWriter(self, schema: "StructType", overwrite: bool) -> "DataSourceStreamWriter":  # noqa: N802
-        from ottla.spark.sink import stream_writer
+        from ottla.spark.sink.sink import stream_writer
 
         return stream_writer(schema, self.options, overwrite)

@@ -23,8 +23,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ottla.spark.pipeline_model import Declaration, PipelineError, Sink, Source, Step
-from ottla.spark.pipeline_yaml import read_yaml
+from ottla.spark.pipelines.model import Declaration, PipelineError, Sink, Source, Step
+from ottla.spark.pipelines.yaml import read_yaml
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

@@ -23,7 +23,7 @@ from ottla.spark.dead_letters import (
 )
 from ottla.spark.errors import SparkError
 from ottla.spark.options import BOOTSTRAP
-from ottla.spark.sink_query import find_bootstrap
+from ottla.spark.sink.query import find_bootstrap
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

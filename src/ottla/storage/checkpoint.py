@@ -27,6 +27,16 @@ def replace_file(disk: Disk, path: str, content: bytes, *, sync: bool = True) ->
         disk.sync_directory(path.rpartition("/")[0])
 
 
+def replace_files(disk: Disk, directory: str, contents: Mapping[str, bytes]) -> None:
+    """The same for several files of one directory, with one sync of the directory."""
+    paths = {f"{directory}/{name}": content for name, content in contents.items()}
+    for path, content in paths.items():
+        write_beside(disk, path, content, sync=True)
+    for path in paths:
+        put_in_place(disk, path)
+    disk.sync_directory(directory)
+
+
 def write_beside(disk: Disk, path: str, content: bytes, *, sync: bool = False) -> None:
     file = disk.open(path + _TEMPORARY, create=True)
     try:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ottla.storage.log import Log
 
 STEP_BYTES: Final = 256 * 1024  # After so much, others have their turn.
+STEP_RECORDS: Final = 10_000  # A few bytes of a compressed batch may hold as many.
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,7 @@ class Cleaning:
             following = self._following(index)
             if following <= start:
                 continue
-            done_bytes = 0
+            done_bytes = done_records = 0
             for position, batch in self._batches(segment):
                 if batch.last_offset < start:
                     continue
@@ -87,9 +88,10 @@ class Cleaning:
                     return
                 self.map.end_offset = batch.next_offset
                 done_bytes += batch.size
-                if done_bytes >= STEP_BYTES:
+                done_records += batch.count
+                if done_bytes >= STEP_BYTES or done_records >= STEP_RECORDS:
                     yield done_bytes
-                    done_bytes = 0
+                    done_bytes = done_records = 0
             self.map.end_offset = following  # Earlier compactions may have left a gap.
             yield done_bytes
 
@@ -124,18 +126,19 @@ class Cleaning:
         """Copy what stays, then make it durable. Yields bytes read and written."""
         self._transactions.retained.clear()
         kept: list[Batch] = []
-        read_bytes = kept_bytes = 0
+        read_bytes = read_records = kept_bytes = 0
         for segment in group:
             for position, batch in self._batches(segment):
                 read_bytes += batch.size
+                read_records += batch.count
                 data = self._clean(segment, position, batch)
                 if data is not None:
                     kept.append(data)
                     kept_bytes += data.size
-                if read_bytes >= STEP_BYTES:
+                if read_bytes >= STEP_BYTES or read_records >= STEP_RECORDS:
                     self._write(cleaned, kept)
                     yield read_bytes + kept_bytes
-                    kept, read_bytes, kept_bytes = [], 0, 0
+                    kept, read_bytes, read_records, kept_bytes = [], 0, 0, 0
         self._write(cleaned, kept)
         yield read_bytes + kept_bytes
         self._finish(cleaned)

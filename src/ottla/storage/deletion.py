@@ -1,5 +1,10 @@
-"""Taking a log's files away: renamed first and removed later, as Kafka does, or at once."""
+"""Taking a log's files away: renamed first and removed later, as Kafka does.
 
+A rename costs the loop next to nothing; freeing a large file does not, so a worker removes them.
+"""
+
+from collections.abc import Iterable
+from contextlib import suppress
 from typing import Final
 
 from ottla.env.disk import Disk
@@ -27,29 +32,32 @@ class Deletion:
                 self._disk.rename(path, path + DELETED)
                 self._due.append((due_ms, path + DELETED))
 
-    def remove_due(self, now: Millis) -> None:
-        kept: list[tuple[Millis, str]] = []
-        for due_ms, path in self._due:
-            if due_ms > now:
-                kept.append((due_ms, path))
-            elif self._disk.exists(path):
-                self._disk.remove(path)
-        self._due = kept
+    def take_due(self, now: Millis) -> list[str]:
+        """Paths of files whose delay is over, for `remove_paths`. They are named once."""
+        due = [path for due_ms, path in self._due if due_ms <= now]
+        self._due = [entry for entry in self._due if entry[0] > now]
+        return due
 
-    def remove_now(self, segment: Segment) -> None:
-        segment.forget()
-        for kind in _KINDS:
-            path = segment.path(kind)
-            if self._disk.exists(path):
-                self._disk.remove(path)
+    def rename_snapshots_past(self, offset: Offset) -> tuple[list[Offset], bool]:
+        """Those that stay, and whether any went: then the caller syncs the directory."""
+        snapshots = snapshots_in(self._disk.list(self._directory))
+        kept = [snapshot for snapshot in snapshots if snapshot <= offset]
+        for snapshot in snapshots[len(kept) :]:
+            path = f"{self._directory}/{file_name(snapshot, PRODUCER_SNAPSHOT)}"
+            self._disk.rename(path, path + DELETED)
+            self._due.append((0, path + DELETED))
+        return kept, len(kept) < len(snapshots)
 
-    def remove_snapshots_past(self, offset: Offset) -> int:
-        """How many there were: the caller syncs the directory, lest they come back."""
-        snapshots = [
-            snapshot
-            for snapshot in snapshots_in(self._disk.list(self._directory))
-            if snapshot > offset
-        ]
-        for snapshot in snapshots:
-            self._disk.remove(f"{self._directory}/{file_name(snapshot, PRODUCER_SNAPSHOT)}")
-        return len(snapshots)
+
+def remove_paths(disk: Disk, paths: Iterable[str]) -> None:
+    """For a worker: remove files, and directories with all that is in them.
+
+    Those that somebody else removed before are passed over.
+    """
+    for path in paths:
+        with suppress(FileNotFoundError):
+            if disk.is_directory(path):
+                remove_paths(disk, [f"{path}/{name}" for name in disk.list(path)])
+                disk.remove_directory(path)
+            else:
+                disk.remove(path)

@@ -5,11 +5,12 @@ until there is room again. A log that is damaged is left alone and named, and th
 Calls block; `ottla.broker` decides which of them run on a worker.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Final
 
 from ottla.env.disk import Disk, Lock
+from ottla.env.errnos import FULL, PASSING
 from ottla.model.errors import Damaged, ErrorCode, Refusal
 from ottla.model.types import Offset, TopicPartition, Uuid, WallTime
 from ottla.storage.checkpoint import (
@@ -20,21 +21,23 @@ from ottla.storage.checkpoint import (
     encode_partition_metadata,
     replace_file,
 )
-from ottla.storage.checkpoints import Checkpoints
+from ottla.storage.checkpoints import Checkpoints, Draft
 from ottla.storage.config import LogConfig
 from ottla.storage.directory_names import DirectoryKind, marked_name, parse_directory_name
 from ottla.storage.files import PARTITION_METADATA
+from ottla.storage.hosted import Replica, note_hosted, read_hosted, write_hosted
 from ottla.storage.identity import META_PROPERTIES, read_meta, refuse_foreign, take
 from ottla.storage.identity import DirectoryRefused as DirectoryRefused
 from ottla.storage.log import Log
 from ottla.storage.new_log import make_files, open_new_log
 from ottla.storage.open_files import OpenFiles
 from ottla.storage.recovery import Progress
-from ottla.storage.syncing import FULL, SHORT, sync_together
+from ottla.storage.syncing import sync_together
 
 CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
-BROKER_EPOCH: Final = "ottla.broker-epoch"  # Ours: of the process that writes here now.
-BOOT_ID: Final = "ottla.boot-id"  # Ours: whether the machine restarted since the last start.
+# Ours, each with the id of the mount in which it was written: unsynced writes last as long as that.
+BROKER_EPOCH: Final = "ottla.broker-epoch"  # Of the process that writes here now.
+MOUNT_ID: Final = "ottla.mount-id"  # In which the last start recovered everything.
 
 METADATA_TOPIC: Final = "__cluster_metadata"
 RESERVE_BYTES: Final = 256 * 1024 * 1024
@@ -57,6 +60,7 @@ class LogDirectory:
         self.logs: dict[TopicPartition, Log] = {}
         self.topic_ids: dict[TopicPartition, Uuid] = {}
         self.damaged: dict[TopicPartition, Damaged] = {}
+        self.hosted: set[Replica] = set()  # Whose logs were begun here, as of the last start.
         # Files of logs that are to be, with the topic's id once they are whole.
         self.made: dict[TopicPartition, Uuid | None] = {}
         self.notices: list[str] = []  # What a person should hear of, once.
@@ -64,8 +68,8 @@ class LogDirectory:
         self.is_full = False
         self.open_files = OpenFiles(disk)
         self._lock = lock
-        self._due: list[tuple[int, str]] = []  # Deleted partitions, until their delay is over.
-        self._boot_id = disk.boot_id()
+        self._due: list[tuple[int, str]] = []  # What was deleted, until its delay is over.
+        self._mount_id = disk.mount_id(path)
         self.was_clean, self.previous_broker_epoch = self._read_clean_shutdown()
         self.power_was_lost = not self.was_clean and self._power_was_lost()
         self.checkpoints = Checkpoints(disk, path)
@@ -116,6 +120,10 @@ class LogDirectory:
         as recovered.
         """
         self.begin()
+        if not self.was_clean:
+            # A killed process may have created logs whose names it had not synced.
+            self.disk.sync_directory(self.path)
+        self.hosted = read_hosted(self.disk, self.path)
         for name in self.disk.list(self.path):
             if not self.disk.is_directory(f"{self.path}/{name}"):
                 continue
@@ -131,10 +139,24 @@ class LogDirectory:
                 self._load_log(topic_partition, config, now, progress)
         # Only now: whoever is killed while recovering from a power cut has to know of it again.
         try:
-            replace_file(self.disk, f"{self.path}/{BOOT_ID}", self._boot_id.encode(), sync=False)
+            if self.power_was_lost:
+                self._forget_lost()
+            replace_file(self.disk, f"{self.path}/{MOUNT_ID}", self._mount_id.encode(), sync=False)
         except OSError as error:
             if error.errno not in FULL:  # Without it, the next start takes more care than it needs.
                 raise
+
+    def _forget_lost(self) -> None:
+        """What power took by right is not missing: no start after a kill must say so."""
+        here = {(topic_id, name.partition) for name, topic_id in self.topic_ids.items()}
+        if not self.hosted <= here:
+            self.hosted &= here
+            write_hosted(self.disk, self.path, self.hosted)
+        marks = self.checkpoints.high_watermarks
+        lower = {name: log.high_watermark for name, log in self.logs.items() if name in marks}
+        draft = self.checkpoints.draft_high_watermarks(marks | lower)
+        if draft is not None:
+            draft.write()
 
     def _load_log(
         self,
@@ -173,6 +195,16 @@ class LogDirectory:
             power_lost=self.power_was_lost,
             open_files=self.open_files,
         )
+        log.high_watermark = self.checkpoints.high_watermarks.get(topic_partition, 0)
+        if log.end_offset < log.high_watermark and not self.power_was_lost:
+            log.abandon()
+            raise Damaged(
+                directory,
+                0,
+                f"the log ends at offset {log.end_offset}, though all below "
+                f"{log.high_watermark} was committed and no power was lost",
+            )
+        log.high_watermark = min(log.high_watermark, log.end_offset)
         self.logs[topic_partition] = log
         if topic_id is not None:
             self.topic_ids[topic_partition] = topic_id
@@ -180,7 +212,6 @@ class LogDirectory:
 
     def reserve(self, topic_partition: TopicPartition) -> None:
         """A worker is about to make the files of a new log here."""
-        self._forget_stale(topic_partition)
         self.made[topic_partition] = None
 
     def create_log(
@@ -196,6 +227,11 @@ class LogDirectory:
             self._forget_stale(topic_partition)
             make_files(self.disk, self.path, topic_partition, topic_id)
         log = open_new_log(self.open_files, self.path, topic_partition, config, now)
+        try:
+            note_hosted(self.disk, self.path, (topic_id, topic_partition.partition))
+        except OSError:
+            log.abandon()
+            raise
         self.topic_ids[topic_partition] = topic_id
         self.logs[topic_partition] = log
         return log
@@ -210,9 +246,25 @@ class LogDirectory:
         self.logs.pop(topic_partition).abandon()
         self.damaged[topic_partition] = damage
 
+    def set_missing(self, topic_partition: TopicPartition, topic_id: Uuid) -> None:
+        """Its directory was removed while no process was here: no new log may take its place."""
+        path = f"{self.path}/{topic_partition}"
+        self.topic_ids[topic_partition] = topic_id
+        self.damaged[topic_partition] = Damaged(
+            path, 0, "the directory is gone, though this broker has a replica in it"
+        )
+
+    def keep_hosted(self, replicas: Iterable[Replica]) -> None:
+        """Write down that of `hosted` only these are of interest, and what is here now."""
+        here = [*self.logs, *self.damaged]
+        now = {(self.topic_ids[n], n.partition) for n in here if n in self.topic_ids}
+        if now.union(replicas) != self.hosted:
+            self.hosted = now.union(replicas)
+            write_hosted(self.disk, self.path, self.hosted)
+
     def note_broker_epoch(self, broker_epoch: int) -> None:
-        """Of this process. Killed on a machine that stays up, it has lost nothing that it wrote."""
-        text = f"{self._boot_id}\n{broker_epoch}"
+        """Of this process. If it is killed while the disk stays mounted, it has lost nothing."""
+        text = f"{self._mount_id}\n{broker_epoch}"
         replace_file(self.disk, f"{self.path}/{BROKER_EPOCH}", text.encode(), sync=False)
 
     def set_topic_id(self, topic_partition: TopicPartition, topic_id: Uuid) -> None:
@@ -225,12 +277,19 @@ class LogDirectory:
     def delete_log(
         self, topic_partition: TopicPartition, unique: bytes, now: WallTime, delay_ms: int
     ) -> None:
-        """Rename the partition's directory away; `remove_deleted` removes it after the delay."""
+        """Rename the partition's directory away; `take_deleted` names it after the delay.
+
+        Durable with the next checkpoint. A power cut before it leaves a log whose topic the
+        cluster does not know.
+        """
         path = self._rename_away(topic_partition, unique, DirectoryKind.DELETE)
         self._due.append((now + delay_ms, path))
 
     def set_stray(self, topic_partition: TopicPartition, unique: bytes) -> None:
-        """The cluster does not know this replica: keep its bytes, under another name."""
+        """The cluster does not know this replica: keep its bytes, under another name.
+
+        Durable with the next checkpoint.
+        """
         path = self._rename_away(topic_partition, unique, DirectoryKind.STRAY)
         self.notices.append(f"{path} belongs to no topic that the cluster knows: kept, not served")
 
@@ -244,58 +303,64 @@ class LogDirectory:
         self.damaged.pop(topic_partition, None)
         self.checkpoints.forget(topic_partition)
         path = f"{self.path}/{marked_name(topic_partition, unique, kind)}"
-        self.disk.rename(f"{self.path}/{topic_partition}", path)
-        self.disk.sync_directory(self.path)
+        with suppress(FileNotFoundError):  # Somebody removed it by hand.
+            self.disk.rename(f"{self.path}/{topic_partition}", path)
         return path
 
+    def lower_recovery_point(self, topic_partition: TopicPartition, offset: Offset) -> bool:
+        """Promise nothing past `offset`, below which a log is about to be cut.
+
+        True if a file on disk may still do so: then a checkpoint has to be written before the cut,
+        and this asked again. A crash between the two is no damage.
+        """
+        log, cleaned = self.logs[topic_partition], self.checkpoints.cleaned
+        log.recovery_point = min(log.recovery_point, offset)
+        if cleaned.get(topic_partition, 0) > offset:
+            cleaned[topic_partition] = offset
+        return self.checkpoints.may_promise(topic_partition, offset)
+
     def truncate_log(self, topic_partition: TopicPartition, offset: Offset) -> None:
-        """Cut a log, and before it what was written down of it: a crash between is no damage."""
+        """Cut a log. `lower_recovery_point` comes first."""
         log = self.logs[topic_partition]
-        if offset < log.end_offset:
-            self._lower_recovery_point(topic_partition, log, offset)
+        assert offset >= log.end_offset or not self.checkpoints.may_promise(
+            topic_partition, offset
+        ), "the recovery point on disk is lowered before"
         log.truncate_to(offset)
 
     def start_log_at(self, topic_partition: TopicPartition, offset: Offset) -> None:
-        """Empty a log; its next record gets `offset`."""
-        log = self.logs[topic_partition]
-        self._lower_recovery_point(topic_partition, log, 0)
-        log.start_at(offset)
+        """Empty a log; its next record gets `offset`. `lower_recovery_point` to 0 comes first."""
+        assert not self.checkpoints.may_promise(topic_partition, 0), "it is lowered before"
+        self.logs[topic_partition].start_at(offset)
 
-    def _lower_recovery_point(
-        self, topic_partition: TopicPartition, log: Log, offset: Offset
-    ) -> None:
-        if self.checkpoints.recovery_points.get(topic_partition, 0) > offset:
-            log.recovery_point = offset
-            self.checkpoint()
-        if self.checkpoints.cleaned.get(topic_partition, 0) > offset:
-            self.checkpoints.note_cleaned(topic_partition, offset)
-
-    def remove_deleted(self, now: WallTime) -> None:
-        """Remove what was deleted long enough ago: partitions, and segments of living ones."""
-        for log in self.logs.values():
-            log.remove_deleted(now)
-        due = [path for due_ms, path in self._due if due_ms <= now]
+    def take_deleted(self, now: WallTime) -> list[str]:
+        """Paths of files and directories whose deletion is due, for `remove_paths` in a worker."""
+        due = [path for log in self.logs.values() for path in log.take_deleted(now)]
+        due += [path for due_ms, path in self._due if due_ms <= now]
         self._due = [entry for entry in self._due if entry[0] > now]
-        for path in due:
-            for name in self.disk.list(path):
-                self.disk.remove(f"{path}/{name}")
-            self.disk.remove_directory(path)
+        return due
+
+    def put_off(self, paths: Iterable[str], now: WallTime) -> None:
+        """`take_deleted` names these once more: not all of them could be removed."""
+        self._due += [(now, path) for path in paths]
 
     def checkpoint(self, high_watermarks: Mapping[TopicPartition, Offset] | None = None) -> None:
         """Write down how far each log is synced and where it starts; watermarks if given."""
+        draft = self.draft_checkpoint(high_watermarks)
+        draft.write()
+        self.checkpoints.written(draft)
+
+    def draft_checkpoint(self, high_watermarks: Mapping[TopicPartition, Offset] | None) -> Draft:
+        """The same for a worker to write; `checkpoints.written` is told when it is."""
         checkpoints = self.checkpoints
         for topic_partition, log in self.logs.items():
             if topic_partition.topic == METADATA_TOPIC:
                 continue
             checkpoints.recovery_points[topic_partition] = log.recovery_point
-            if log.log_start_offset > log.segments[0].base_offset:
+            if log.log_start_offset > log.oldest_offset:
                 checkpoints.log_starts[topic_partition] = log.log_start_offset
             else:
                 checkpoints.log_starts.pop(topic_partition, None)
-        checkpoints.write(high_watermarks)
-
-    def note_high_watermarks(self, high_watermarks: Mapping[TopicPartition, Offset]) -> None:
-        self.checkpoints.note_high_watermarks(high_watermarks)
+        return checkpoints.draft(high_watermarks)
 
     def close(
         self,
@@ -326,17 +391,25 @@ class LogDirectory:
         if error.errno in FULL and not for_good:
             self.is_full = True
             return self._refusal_of_full_disk()
-        if error.errno in SHORT and not for_good:
+        if error.errno in PASSING and not for_good:
             return Refusal(
                 ErrorCode.KAFKA_STORAGE_ERROR, f"{self.path} cannot be written now: {error}"
             )
         if self.failure is None:
             self.failure = error
-            with suppress(OSError):  # The kernel may have dropped what was written.
-                self.disk.remove(f"{self.path}/{BROKER_EPOCH}")
+            # The kernel may have dropped what was written. Where these cannot be removed, the file
+            # system cannot be used until it is mounted again, under another id.
+            for name in (BROKER_EPOCH, MOUNT_ID):
+                with suppress(OSError):
+                    self.disk.remove(f"{self.path}/{name}")
             for log in self.logs.values():
                 log.abandon()
         return Refusal(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.path} is offline: {error}")
+
+    @property
+    def is_present(self) -> bool:
+        """Whether the directory is there with its identity: neither removed nor unmounted."""
+        return self.disk.exists(f"{self.path}/{META_PROPERTIES}")
 
     def check_space(self) -> None:
         """Look how much room is left; to be called every second or so."""
@@ -363,17 +436,19 @@ class LogDirectory:
 
     def _epoch_of_killed(self) -> int | None:
         path = f"{self.path}/{BROKER_EPOCH}"
-        if not self._boot_id or not self.disk.exists(path):
+        if not self._mount_id or not self.disk.exists(path):
             return None
-        boot_id, _, epoch = self.disk.read(path).decode(errors="replace").partition("\n")
-        return int(epoch) if boot_id == self._boot_id and epoch.isdecimal() else None
+        mount_id, _, epoch = self.disk.read(path).decode(errors="replace").partition("\n")
+        return int(epoch) if mount_id == self._mount_id and epoch.isdecimal() else None
 
     def _power_was_lost(self) -> bool:
-        """Where we cannot tell, we say yes: then a hole in what was not synced is no damage."""
-        path = f"{self.path}/{BOOT_ID}"
-        if not self._boot_id or not self.disk.exists(path):
+        """Also by a file system that was mounted again. True if unknown: then a hole in what was
+        not synced is no damage.
+        """
+        path = f"{self.path}/{MOUNT_ID}"
+        if not self._mount_id or not self.disk.exists(path):
             return True
-        return self.disk.read(path).decode(errors="replace") != self._boot_id
+        return self.disk.read(path).decode(errors="replace") != self._mount_id
 
     def _read_topic_id(self, directory: str) -> Uuid | None:
         path = f"{directory}/{PARTITION_METADATA}"

@@ -1,8 +1,10 @@
 """Whose a log directory is: `meta.properties`, and what is refused for belonging to others."""
 
+from dataclasses import dataclass
 from typing import Final
 
 from ottla.env.disk import Disk, Lock
+from ottla.model.types import NodeId, Uuid
 from ottla.storage.checkpoint import MetaProperties
 
 LOCK: Final = ".lock"
@@ -13,6 +15,15 @@ _NOTHING: Final = frozenset({LOCK, "lost+found", f"{META_PROPERTIES}.tmp"})
 _BOOTSTRAP: Final = "bootstrap.checkpoint"
 _METADATA: Final = "__cluster_metadata-0"
 _FIRST_SNAPSHOT: Final = "00000000000000000000-0000000000."
+
+
+@dataclass(frozen=True, slots=True)
+class NodeIdentity:
+    """Who this node is, as its directories say."""
+
+    node_id: NodeId
+    cluster_id: str
+    directory_id: Uuid  # Of the directory that holds the metadata log.
 
 
 class DirectoryRefused(Exception):

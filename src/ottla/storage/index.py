@@ -21,6 +21,7 @@ from ottla.model.types import Offset
 OFFSET_ENTRY_BYTES: Final = 8
 TIME_ENTRY_BYTES: Final = 12
 RELATIVE_OFFSET_MAX: Final = 2**31 - 1
+POSITION_MAX: Final = 2**31 - 1
 
 _TIME_ENTRY: Final = Struct(">qi")
 
@@ -66,6 +67,8 @@ class OffsetIndex:
         return both.tobytes()
 
     def add(self, offset: Offset, position: int) -> None:
+        if position > POSITION_MAX:
+            return  # No entry can say it: a lookup walks there from the last one.
         self._offsets.append(offset - self.base_offset)
         self._positions.append(position)
 

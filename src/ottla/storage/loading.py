@@ -24,6 +24,7 @@ from ottla.storage.files import (
     file_name,
     parse_file_name,
 )
+from ottla.storage.index import RELATIVE_OFFSET_MAX
 from ottla.storage.interrupted import InterruptedWork
 from ottla.storage.open_files import OpenFiles
 from ottla.storage.producer_snapshot import read_newest_snapshot, snapshots_in
@@ -139,7 +140,11 @@ class Loader:
         indexes = last.open_indexes()
         last.activate(file, indexes)
         end = indexes.offsets.last_position
+        offset_max = last.base_offset + RELATIVE_OFFSET_MAX
         for position, batch in last.batches(end):
+            # No checksum covers the base offset.
+            if not last.next_offset <= batch.base_offset <= batch.last_offset <= offset_max:
+                raise Damaged(last.log_path, position, "a record batch that nobody wrote so")
             last.next_offset = batch.next_offset
             end = position + batch.size
         if end != file.size:

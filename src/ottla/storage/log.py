@@ -7,29 +7,29 @@ takes every staged offset back. Who may write, and how far readers may see, is f
 Only the event loop calls a Log; workers get what `unsynced_files` returns.
 """
 
-from collections.abc import Iterable, Sequence
+import errno
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 
 from ottla.env.disk import Disk
 from ottla.env.files import FileRange
-from ottla.model.errors import ErrorCode, Refusal
+from ottla.model.errors import Damaged, ErrorCode, Refusal
 from ottla.model.types import Offset, TopicPartition, WallTime
 from ottla.records.batch import ASSIGNED, LOG_OVERHEAD_BYTES, Batch, PlacedBatch
 from ottla.storage import lookup
 from ottla.storage.config import LogConfig
 from ottla.storage.epochs import LeaderEpochs
 from ottla.storage.files import LEADER_EPOCHS
-from ottla.storage.index import TimestampedOffset
 from ottla.storage.loading import Loaded, Loader, replay
 from ottla.storage.open_files import OpenFiles
 from ottla.storage.producer_snapshot import (
     read_newest_snapshot,
-    snapshots_in,
     write_snapshot,
 )
 from ottla.storage.producer_state import Completed, Producers
 from ottla.storage.recovery import Progress, complete_transaction
 from ottla.storage.retention import deletable
-from ottla.storage.rolling import Rolling, larger_than_a_segment
+from ottla.storage.rolling import Rolling, larger_than_a_segment, next_base_offset
 from ottla.storage.segment import Segment
 from ottla.storage.segments import Segments
 from ottla.storage.syncing import EpochsToWrite, Syncable, sync_all
@@ -56,10 +56,15 @@ class Log:
         self.staged_end: Offset = self.end_offset
         self.log_start_offset: Offset = loaded.segments[0].base_offset
         self.recovery_point: Offset = self.end_offset
+        # Of the last partition object that served this log, or of the checkpoint at the start: a
+        # partition that is recreated (another role, other replicas) goes on from here.
+        self.high_watermark: Offset = 0
         self.disk: Disk = open_files.disk
         self._staged: list[PlacedBatch] = []
         self._staged_bytes = 0
         self._completed: list[Completed] = []
+        # What has to be done with the files before they fit what is known here: it failed once.
+        self._unfinished: Callable[[], object] | None = None
         self._is_closed_cleanly = loaded.is_new  # Nothing to do at close: the files say it all.
         self._syncing_end: Offset = 0  # What the sync under way can vouch for.
         self._segments.sync_loaded(loaded.recovered, is_new=loaded.is_new)
@@ -103,6 +108,16 @@ class Log:
         return self._segments.all
 
     @property
+    def oldest_offset(self) -> Offset:
+        """Base offset of the oldest segment that a power cut now may leave."""
+        return self._segments.oldest_offset
+
+    @property
+    def is_abandoned(self) -> bool:
+        """Whether its files are not ours any more: another log may have their names."""
+        return self._segments.is_abandoned
+
+    @property
     def size_bytes(self) -> int:
         return self._segments.size_bytes
 
@@ -137,18 +152,25 @@ class Log:
         self.staged_end = batches[-1][3] + 1
 
     def flush(self, now: WallTime) -> None:
-        """Write everything staged with one call, and publish it; an OSError takes it all back."""
+        """Write everything staged with one call, and publish it; OSError, Damaged take all back."""
         staged = self._staged
         if not staged:
             return
+        if self._unfinished is not None:
+            self._forget_staged()  # By what was known of producers before the change is done.
+            self._finish_change()
+            raise OSError(errno.EINTR, "it had to be cut first", self.directory)
         active = self._segments.active
         try:
+            if self._completed:
+                active.transactions()  # They may have to be read: before anything is written.
             if self._rolling.must_roll(active, self.config, staged, self._staged_bytes, now):
                 self._write_rolling(staged, now)
             else:
                 active.append(staged)
-        except OSError:
-            self._take_back()
+        except (OSError, Damaged):
+            self._forget_staged()
+            self._change(partial(self._segments.cut, self.end_offset))
             raise
         if self._completed:
             self._complete_transactions()
@@ -161,6 +183,7 @@ class Log:
     def append(self, batches: Iterable[Batch], now: WallTime) -> None:
         """Write batches that have their offsets and epochs (replication, the metadata log)."""
         assert not self._staged, "a log is led or followed, never both at once"
+        self._finish_change()
         for batch in batches:
             assert batch.base_offset >= self.staged_end, "offsets only grow"
             if batch.leader_epoch > self.epochs.latest:
@@ -195,12 +218,6 @@ class Log:
         if offset >= segment.base_offset:
             return segment.read(offset, bytes_max, end_offset, at_least_one)
         return self._segments.read(offset, bytes_max, end_offset, at_least_one)
-
-    def find_by_timestamp(self, timestamp: int) -> TimestampedOffset | None:
-        return lookup.find_by_timestamp(self.segments, timestamp, start=self.log_start_offset)
-
-    def max_timestamp(self) -> TimestampedOffset | None:
-        return lookup.max_timestamp(self.segments)
 
     def epoch_end_offset(self, epoch: int) -> tuple[int, Offset]:
         """The greatest known epoch <= `epoch` and where it ended, as OffsetForLeaderEpoch says."""
@@ -243,6 +260,17 @@ class Log:
 
     def synced_to(self, offset: Offset) -> None:
         self.recovery_point = max(self.recovery_point, min(offset, self._syncing_end))
+        self.first_name_synced()
+
+    def first_name_to_sync(self) -> Syncable | None:
+        """None if the name of the first segment is durable; else call `first_name_synced` then.
+
+        Else the first roll syncs it, on the loop.
+        """
+        is_durable = self._segments.is_first_name_durable
+        return None if is_durable else self._segments.directory_to_sync()
+
+    def first_name_synced(self) -> None:
         self._segments.is_first_name_durable = True
 
     def sync(self) -> None:
@@ -250,25 +278,31 @@ class Log:
         self.synced_to(self.end_offset)
 
     def truncate_to(self, offset: Offset) -> None:
-        """Remove everything at and past `offset`, and the memory of it."""
-        self._take_back()
+        """Remove everything at and past `offset`, and the memory of it.
+
+        At or past the end, that is what was staged, and no file is touched. After an OSError the
+        log ends at `offset` all the same, and its files follow before anything is written.
+        """
+        self._forget_staged()
         if offset >= self.end_offset:
             self.epochs.truncate_from_end(offset)  # One that began there and wrote nothing.
-        elif offset < self.segments[0].base_offset:
+            return
+        self._finish_change()
+        if offset < self.segments[0].base_offset:
             self.start_at(offset)
         else:
-            self._segments.cut(offset)
             self._end_at(offset)
-            self._reload_producers()
+            self._change(self._cut)
 
     def start_at(self, offset: Offset) -> None:
-        """Empty the log; its next record gets `offset`."""
-        self._take_back()
-        self._segments.restart(offset, self.config, self._segments.active.created_ms)
+        """Empty the log; its next record gets `offset`. After an OSError as `truncate_to`."""
+        self._forget_staged()
         self.epochs.clear()
         self.producers.load({}, offset)
         self.log_start_offset = offset
         self._end_at(offset)
+        created_ms = self._segments.active.created_ms
+        self._change(partial(self._segments.restart, offset, self.config, created_ms))
 
     def advance_log_start(self, offset: Offset) -> None:
         """Nothing below `offset` is served any more; whole segments below it go with retention."""
@@ -279,8 +313,31 @@ class Log:
             self.log_start_offset = offset
             self.epochs.truncate_from_start(offset)
 
-    def delete_old_segments(self, now: WallTime, high_watermark: Offset) -> int:
-        """Rename away what retention allows; `remove_deleted` removes it when the delay is over."""
+    def delete_old_segments(self, now: WallTime, high_watermark: Offset) -> Iterator[Syncable]:
+        """Rename away what retention allows; `take_deleted` names it when the delay is over.
+
+        Each step is to be synced, by a worker, before the next is asked for. The log is used as
+        ever meanwhile, and each segment is judged when its turn has come.
+        """
+        while self._is_oldest_deletable(now, high_watermark):
+            if len(self.segments) == 1:
+                if self._staged:
+                    return  # What is staged belongs into this segment: with the next round.
+                self.roll(now)  # A log always has a segment to append to.
+            try:
+                for step in self._segments.drop_oldest(now + self.config.file_delete_delay_ms):
+                    self._start_with_first_segment()
+                    yield step
+            finally:
+                self._start_with_first_segment()
+
+    def _start_with_first_segment(self) -> None:
+        self.log_start_offset = max(self.log_start_offset, self.segments[0].base_offset)
+        self.epochs.truncate_from_start(self.log_start_offset)
+
+    def _is_oldest_deletable(self, now: WallTime, high_watermark: Offset) -> bool:
+        if self.is_abandoned:
+            return False
         count = deletable(
             self.segments,
             self.config,
@@ -288,22 +345,15 @@ class Log:
             log_start_offset=self.log_start_offset,
             high_watermark=high_watermark,
         )
-        if count == 0:
-            return 0
-        if count == len(self.segments):
-            self.roll(now)  # A log always has a segment to append to.
-        for _ in range(count):
-            self._segments.drop_oldest(now + self.config.file_delete_delay_ms)
-        self.log_start_offset = max(self.log_start_offset, self.segments[0].base_offset)
-        self.epochs.truncate_from_start(self.log_start_offset)
-        return count
+        return count > 0
 
     def replace_segments(self, sources: Sequence[Segment], by: Segment, now: WallTime) -> bool:
         """Put a cleaned segment in their place; False if the log went on without them."""
         return self._segments.replace(sources, by, now + self.config.file_delete_delay_ms)
 
-    def remove_deleted(self, now: WallTime) -> None:
-        self._segments.deletion.remove_due(now)
+    def take_deleted(self, now: WallTime) -> list[str]:
+        """Paths of files whose deletion is due, for `remove_paths` in a worker."""
+        return self._segments.deletion.take_due(now)
 
     def expire_producers(self, now: WallTime) -> None:
         self.producers.expire(now, self.config.producer_id_expiration_ms)
@@ -311,7 +361,8 @@ class Log:
     def roll(self, now: WallTime) -> None:
         """Seal the active segment and begin the next at the end of the log."""
         assert not self._staged, "a flush rolls by itself"
-        self._roll(now, self.producers.noted)
+        self._finish_change()
+        self._roll(self.end_offset, now, self.producers.noted)
 
     def close(self) -> None:
         """Write indexes and producers, sync all: a clean open then scans nothing."""
@@ -321,6 +372,7 @@ class Log:
     def finish(self) -> list[Syncable]:
         """The first half of `close`: what to sync, before `finished` ends it."""
         assert not self._staged, "what is staged is flushed or refused before"
+        self._finish_change()
         if not self._is_closed_cleanly:
             self._segments.write_active_indexes()
             self._snapshot_producers(self.end_offset, self.producers.noted)
@@ -334,7 +386,7 @@ class Log:
     def abandon(self) -> None:
         """Let go of all files as they are: the directory failed, or the log is deleted."""
         self._forget_staged()
-        self._segments.forget()
+        self._segments.abandon()
 
     def _complete_transactions(self) -> None:
         for completed in self._completed:
@@ -355,14 +407,14 @@ class Log:
             if self._rolling.must_roll(segments.active, self.config, group, group_bytes, now):
                 if len(group) > 1:
                     segments.active.append(group[:-1])
-                self._roll(now, noted)
+                self._roll(next_base_offset(segments.active, batch), now, noted)
                 group, group_bytes = [batch], size
             noted += producer_id >= 0
         segments.active.append(group)
 
-    def _roll(self, now: WallTime, noted: int) -> None:
-        self._snapshot_producers(self._segments.active.next_offset, noted)
-        self._segments.roll(self.config, now)
+    def _roll(self, base_offset: Offset, now: WallTime, noted: int) -> None:
+        self._snapshot_producers(base_offset, noted)
+        self._segments.roll(base_offset, self.config, now)
 
     def _snapshot_producers(self, offset: Offset, noted: int) -> None:
         if offset > self.segments[0].base_offset:
@@ -370,28 +422,41 @@ class Log:
             path = write_snapshot(self.disk, self.directory, offset, producers)
             self._segments.sync_later(path)
 
-    def _take_back(self) -> None:
-        """Undo what was staged: offsets, producers, epochs, and whatever reached the files."""
-        if self._staged:
-            self._forget_staged()
-            self._segments.cut(self.end_offset)
+    def _change(self, change: Callable[[], object]) -> None:
+        """Change the files as the log has changed; if that fails, do it before the next write."""
+        self._unfinished = change
+        change()
+        self._unfinished = None
+
+    def _finish_change(self) -> None:
+        if self._unfinished is not None:
+            self._change(self._unfinished)
+
+    def _cut(self) -> None:
+        snapshots = self._segments.cut(self.end_offset)
+        self._segments.active.next_offset = self.end_offset
+        self._reload_producers(snapshots)
 
     def _forget_staged(self) -> None:
+        """Take back what was staged: offsets, producers and epochs."""
+        if not self._staged:
+            return
         self._staged, self._staged_bytes, self._completed = [], 0, []
         self.staged_end = self.end_offset
         self.producers.take_back()
         self.epochs.truncate_from_end(self.end_offset)
 
     def _end_at(self, offset: Offset) -> None:
-        self.end_offset = self.staged_end = self._segments.active.next_offset = offset
+        self.end_offset = self.staged_end = offset
         self.log_start_offset = min(self.log_start_offset, offset)
         self.recovery_point = min(self.recovery_point, offset)
+        self.high_watermark = min(self.high_watermark, offset)
         self._syncing_end = min(self._syncing_end, offset)
         self.epochs.truncate_from_end(offset)
         self._is_closed_cleanly = False
 
-    def _reload_producers(self) -> None:
-        snapshots = snapshots_in(self.disk.list(self.directory))  # None is past the end now.
+    def _reload_producers(self, snapshots: list[Offset]) -> None:
+        """From these, none of which is past the end now, and the batches that follow."""
         snapshot = read_newest_snapshot(self.disk, self.directory, snapshots)
         start, producers = snapshot if snapshot is not None else (self.log_start_offset, {})
         self.producers.load(producers, start)

@@ -6,6 +6,7 @@ recently used ones are let go; a fetch that is still being sent keeps its own fi
 
 from collections.abc import Callable
 from typing import Final, Generic, NamedTuple, TypeVar
+from weakref import WeakValueDictionary
 
 from ottla.env.disk import Disk, File
 from ottla.storage.index import OffsetIndex, TimeIndex
@@ -66,20 +67,33 @@ class OpenFiles:
     ) -> None:
         self.disk = disk
         self._files: Recent[File] = Recent(files_max)
+        # Also those that were let go, as long as somebody sends from them.
+        self._alive: WeakValueDictionary[str, File] = WeakValueDictionary()
         self.indexes: Recent[Indexes] = Recent(index_bytes_max)
 
     def file(self, path: str) -> File:
-        return self._files.get(path, lambda: (self.disk.open(path), 1))
+        return self._files.get(path, lambda: (self.reopen(path), 1))
+
+    def reopen(self, path: str, *, create: bool = False) -> File:
+        """The file that readers of `path` have, if any does: its truncations concern them."""
+        file = self._alive.get(path)
+        if file is None:
+            file = self._alive[path] = self.disk.open(path, create=create)
+        return file
 
     def keep(self, path: str, file: File) -> None:
         """A segment was just sealed; its readers go on with the file that is open already."""
         self._files.drop(path)
         self._files.get(path, lambda: (file, 1))
+        self._alive[path] = file
 
     def drop(self, path: str) -> None:
+        """Whatever bears this name next is another file."""
         self._files.drop(path)
+        self._alive.pop(path, None)
         self.indexes.drop(path)
 
     def close(self) -> None:
         self._files.clear()
+        self._alive.clear()
         self.indexes.clear()

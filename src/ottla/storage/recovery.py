@@ -49,13 +49,15 @@ def recover(
     segment.reset()
     reported = 0
     offset_max = segment.base_offset + RELATIVE_OFFSET_MAX
+    before_last: Offset = segment.base_offset
+    is_misplaced = False
     for position, batch in scan(file, 0, end):
-        if (
-            batch.crc != crc32c(batch.data[CRC_START:])  # Of a memoryview: nothing is copied.
-            or batch.base_offset < segment.next_offset
-            or batch.base_offset + batch.last_offset_delta > offset_max
-        ):
+        if batch.crc != crc32c(batch.data[CRC_START:]):  # Of a memoryview: nothing is copied.
             break
+        if batch.base_offset < segment.next_offset or batch.last_offset > offset_max:
+            is_misplaced = before_last <= batch.base_offset < segment.next_offset
+            break
+        before_last = segment.next_offset
         segment.note(batch, position)
         epochs.found(batch.leader_epoch, batch.base_offset)
         if batch.producer_id >= 0:
@@ -66,6 +68,9 @@ def recover(
     if segment.size == end:
         return False
     _refuse_damage(segment, end, recovery_point, power_lost=power_lost, is_last=is_last)
+    if is_misplaced and not power_lost:
+        # It fits if the batch before it does not: the base offset of that one has changed since.
+        raise Damaged(segment.log_path, segment.size, "a record batch begins before another ends")
     file.truncate(segment.size)
     # Once cut, always cut: were it still there after the next crash, new batches could be
     # followed by old ones.

@@ -64,15 +64,27 @@ class Rolling:
 def _must_roll(
     segment: Segment, config: LogConfig, batches: Sequence[PlacedBatch], size: int, now: WallTime
 ) -> bool:
+    _, _, _, last_offset, max_timestamp, _, _ = batches[-1]
+    if last_offset - segment.base_offset > RELATIVE_OFFSET_MAX:
+        return True  # It would not fit four bytes: compaction may have left a wide gap before it.
     if segment.size == 0 and len(batches) == 1:
         return False  # An empty segment takes any one batch: `stage` refused the too large.
-    _, _, _, last_offset, max_timestamp, _, _ = batches[-1]
     return (
         segment.size + size > config.segment_bytes
-        or last_offset - segment.base_offset > RELATIVE_OFFSET_MAX  # It would not fit four bytes.
         or segment.index_entries_left(config.segment_index_bytes) < 1
         or (segment.size > 0 and _is_due(segment, config, max_timestamp, now))
     )
+
+
+def next_base_offset(segment: Segment, batch: PlacedBatch) -> Offset:
+    """Base offset of the segment that follows `segment` and takes `batch`.
+
+    The end of the log, so that a gap between two segments shows that one was lost; the offset of
+    the batch, as in Kafka, where the batch is too far from the end of the log for that.
+    """
+    _, _, base_offset, last_offset, _, _, _ = batch
+    fits = last_offset - segment.next_offset <= RELATIVE_OFFSET_MAX
+    return segment.next_offset if fits else base_offset
 
 
 def larger_than_a_segment(where: TopicPartition, size: int, config: LogConfig) -> Refusal:

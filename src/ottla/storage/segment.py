@@ -180,7 +180,10 @@ class Segment:
         if self._first_timestamp is None:
             if self.size < HEADER_BYTES:
                 return NO_TIMESTAMP
-            self._first_timestamp = Batch(self.open_file().read(0, HEADER_BYTES)).max_timestamp
+            header = self.open_file().read(0, HEADER_BYTES)
+            if len(header) < HEADER_BYTES:
+                raise Damaged(self.log_path, len(header), "it is shorter than it was")
+            self._first_timestamp = Batch(header).max_timestamp
         return self._first_timestamp
 
     @property
@@ -200,7 +203,10 @@ class Segment:
             path = self.path(TRANSACTION_INDEX)
             disk = self._open_files.disk
             data = disk.read(path) if disk.exists(path) else b""
-            self._transactions = TransactionIndex.decode(data, self.base_offset)
+            try:
+                self._transactions = TransactionIndex.decode(data, self.base_offset)
+            except BadIndex as bad:  # Nothing tells what it said: a reader would take all for done.
+                raise Damaged(path, 0, str(bad)) from bad
         return self._transactions
 
     def path(self, suffix: str) -> str:
@@ -293,20 +299,21 @@ class Segment:
         self.boundaries.clear()
 
     def truncate_to(self, offset: Offset) -> None:
-        """Cut the active segment so that nothing at or past `offset` is left; synced at once."""
+        """Cut the active segment so that nothing at or past `offset` is left; synced at once.
+
+        `next_offset` moves last: after an OSError the same call does what is left.
+        """
         assert self.file is not None, "only an active one is cut"
         assert self.indexes is not None, "an active one has its indexes"
+        transactions = self.transactions()  # They may have to be read: before anything is changed.
         found = self.find(offset)
-        if found is None:
-            return
-        self.file.truncate(found[0])
-        self.file.sync()
-        self.size = found[0]
+        if found is not None:
+            self.file.truncate(found[0])
+            self.size = found[0]
         self.boundaries.clear()
         self.indexes.offsets.truncate_to(offset)
         self.indexes.times.truncate_to(offset)
-        self.transactions().truncate_to(offset)
-        self.next_offset = min(offset, self.next_offset)
+        transactions.truncate_to(offset)
         self._bytes_since_entry = 0
         self._latest = self.indexes.times.last
         if self.size == 0:
@@ -314,6 +321,8 @@ class Segment:
         for _, batch in self.batches(self.indexes.offsets.last_position):
             if batch.max_timestamp > self._latest.timestamp:
                 self._latest = TimestampedOffset(batch.max_timestamp, batch.last_offset)
+        self.file.sync()
+        self.next_offset = min(offset, self.next_offset)
 
     def forget(self) -> None:
         """The files are going away."""

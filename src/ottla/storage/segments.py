@@ -3,8 +3,9 @@
 Whole segments come and go here; which offsets and producers that means is `Log`'s affair.
 """
 
-from bisect import bisect_right
-from collections.abc import Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 from ottla.env.disk import Disk
 from ottla.env.files import FileRange
@@ -18,6 +19,8 @@ from ottla.storage.swapping import discard, swap_in
 from ottla.storage.syncing import DirectoryToSync, PathToSync, Syncable
 from ottla.storage.transaction_index import AbortedTransaction
 
+DUE_AT_ONCE: Final = 0
+
 
 class Segments:
     def __init__(self, open_files: OpenFiles, directory: str, segments: list[Segment]) -> None:
@@ -28,6 +31,9 @@ class Segments:
         # Where the log begins is known by the name of its first segment alone, so this must not
         # be lost while a later one stays.
         self.is_first_name_durable = True
+        self.oldest_offset: Offset = segments[0].base_offset  # That a power cut may leave.
+        self.is_abandoned = False
+        self._is_cutting = False  # A cut has begun; after an OSError it is to be called again.
         self._open_files = open_files
         self._disk: Disk = open_files.disk
         self._directory = directory
@@ -74,8 +80,11 @@ class Segments:
             self.is_first_name_durable = False
             self.sync_directory_later()
 
+    def directory_to_sync(self) -> DirectoryToSync:
+        return DirectoryToSync(self._disk, self._directory)
+
     def sync_directory_later(self) -> None:
-        self.unsynced.append(DirectoryToSync(self._disk, self._directory))
+        self.unsynced.append(self.directory_to_sync())
 
     def sync_later(self, path: str) -> None:
         self.unsynced.append(PathToSync(self._disk, path))
@@ -85,14 +94,14 @@ class Segments:
             self.sync_later(path)
         self.sync_directory_later()
 
-    def roll(self, config: LogConfig, now: Millis) -> None:
-        """Seal the active segment and begin the next. An OSError on the way changes nothing."""
+    def roll(self, base_offset: Offset, config: LogConfig, now: Millis) -> None:
+        """Seal the active segment, begin the next at `base_offset`; an OSError changes nothing."""
         sealed = self.active
         if not self.is_first_name_durable:
             self._disk.sync_directory(self._directory)
             self.is_first_name_durable = True
         written = sealed.write_indexes()
-        segment = self._create(sealed.next_offset, config, now)
+        segment = self._create(base_offset, config, now)
         for path in written:
             self.sync_later(path)
         assert sealed.file is not None, "the active segment has its file"
@@ -102,13 +111,23 @@ class Segments:
         self.all.append(segment)
         self.active = segment
 
-    def cut(self, offset: Offset) -> None:
-        """Remove what lies at or past `offset`; the segment that then is last becomes active."""
-        count = len(self.all)
-        while len(self.all) > 1 and self.active.base_offset >= offset:
-            self.deletion.remove_now(self.all.pop())
-            self._activate_last()
-        if self.deletion.remove_snapshots_past(offset) or len(self.all) < count:
+    def cut(self, offset: Offset) -> list[Offset]:
+        """Remove what lies at or past `offset`; the segment that then is last becomes active.
+
+        Returns the offsets of the producer snapshots that are left. After an OSError some of it may
+        be done: the same call again does the rest, and nothing may be written before it has.
+        """
+        is_resumed, self._is_cutting = self._is_cutting, True
+        last = max(0, bisect_left(self.all, offset, key=_base_offset) - 1)
+        is_shorter = last < len(self.all) - 1
+        if is_shorter:
+            active = self._reopened(self.all[last])  # It may fail: first, while all is as it was.
+            for segment in reversed(self.all[last + 1 :]):
+                self.deletion.rename_away(segment, DUE_AT_ONCE)
+            self.all[last:] = [active]
+            self.active = active
+        snapshots, is_any_gone = self.deletion.rename_snapshots_past(offset)
+        if is_any_gone or is_shorter or is_resumed:
             # Their producer snapshots must not come back beside what is written here next.
             self._disk.sync_directory(self._directory)
         if self.active.next_offset > offset:
@@ -117,25 +136,39 @@ class Segments:
         assert file is not None, "the active segment has its file"
         if file.size > self.active.size:
             file.truncate(self.active.size)  # Part of a write that failed.
+        self._is_cutting = False
+        return snapshots
 
     def restart(self, offset: Offset, config: LogConfig, now: Millis) -> None:
-        """Remove all, and begin one at `offset`."""
+        """Remove all, and begin one at `offset`; after an OSError as `cut`."""
         for segment in reversed(self.all):
-            self.deletion.remove_now(segment)
-        self.deletion.remove_snapshots_past(-1)
+            self.deletion.rename_away(segment, DUE_AT_ONCE)
+        self.deletion.rename_snapshots_past(-1)
         self.active = self._create(offset, config, now)
         self.all[:] = [self.active]
         self._disk.sync_directory(self._directory)
+        self.oldest_offset = offset
+        self._is_cutting = False
 
-    def drop_oldest(self, due_ms: Millis) -> Segment:
-        """Rename the oldest away; it is removed at `due_ms`."""
-        assert len(self.all) > 1, "a log always has a segment to append to"
-        self._disk.sync_directory(self._directory)  # First the name of what will be the oldest.
-        segment = self.all.pop(0)
-        self.deletion.rename_away(segment, due_ms)
-        # Then one by one: a power cut must not bring back an older one without a younger one.
-        self._disk.sync_directory(self._directory)
-        return segment
+    def drop_oldest(self, due_ms: Millis) -> Iterator[Syncable]:
+        """Rename the oldest away; it is removed at `due_ms`.
+
+        The directory is to be synced at each step. First the name of what will be the oldest has
+        to be durable. Then one goes after the other: a power cut must not bring back an older one
+        without a younger one. Between the steps the log may change, and then this ends.
+        """
+        oldest, next_oldest = self.all[:2]
+        yield self.directory_to_sync()
+        if self.all[:2] == [oldest, next_oldest] and not self.is_abandoned:
+            try:
+                self.deletion.rename_away(oldest, due_ms)
+            finally:
+                if not self._disk.exists(oldest.log_path):  # Its indexes alone may be left.
+                    del self.all[0]
+            yield self.directory_to_sync()
+            # Not beyond the first segment: the log may have begun elsewhere meanwhile.
+            durable = min(next_oldest.base_offset, self.all[0].base_offset)
+            self.oldest_offset = max(self.oldest_offset, durable)
 
     def replace(self, sources: Sequence[Segment], cleaned: Segment, due_ms: Millis) -> bool:
         """Put a cleaned segment in the place of its sources; False if they are not all here."""
@@ -145,6 +178,7 @@ class Segments:
             discard(self._disk, cleaned)
             return False
         swap_in(self._disk, cleaned, sources, self.deletion, due_ms)
+        self.sync_directory_later()
         segment = Segment(
             self._open_files,
             self._directory,
@@ -157,7 +191,8 @@ class Segments:
         self.all[first:end] = [segment]
         return True
 
-    def forget(self) -> None:
+    def abandon(self) -> None:
+        self.is_abandoned = True
         for segment in self.all:
             segment.forget()
 
@@ -169,19 +204,30 @@ class Segments:
             created_ms=now,
             index_interval_bytes=config.index_interval_bytes,
         )
-        file = self._disk.open(segment.log_path, create=True)
+        file = self._open_files.reopen(segment.log_path, create=True)
         if file.size:
             file.truncate(0)  # A segment that was begun and taken back.
         segment.activate(file)
         segment.reset()
         return segment
 
-    def _activate_last(self) -> None:
-        segment = self.all[-1]
-        if segment.file is None:
-            indexes = segment.open_indexes()
-            segment.activate(self._disk.open(segment.log_path), indexes)
-        self.active = segment
+    def _reopened(self, sealed: Segment) -> Segment:
+        """A sealed segment that becomes the active one again.
+
+        As another object: a cleaned copy of the sealed one must not replace what is written now.
+        Over the same file: who still reads it has to hear that it is truncated.
+        """
+        segment = Segment(
+            self._open_files,
+            self._directory,
+            sealed.base_offset,
+            created_ms=sealed.created_ms,
+            index_interval_bytes=sealed.index_interval_bytes,
+        )
+        segment.next_offset = sealed.next_offset
+        indexes = sealed.open_indexes()
+        segment.activate(self._open_files.reopen(segment.log_path), indexes)
+        return segment
 
 
 def _base_offset(segment: Segment) -> Offset:

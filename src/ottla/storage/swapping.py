@@ -17,7 +17,10 @@ from ottla.storage.segment import Segment
 def swap_in(
     disk: Disk, cleaned: Segment, sources: Sequence[Segment], deletion: Deletion, due_ms: Millis
 ) -> None:
-    """The files of `cleaned`, synced and marked, replace those of `sources`."""
+    """The files of `cleaned`, synced and marked, replace those of `sources`.
+
+    The last renames, of indexes, are not synced yet; `loading` repeats them if they are lost.
+    """
     kinds = [kind for kind in (LOG, *INDEXES) if disk.exists(cleaned.path(kind))]
     final = {kind: cleaned.path(kind).removesuffix(cleaned.mark) for kind in kinds}
     for kind in kinds:
@@ -32,7 +35,6 @@ def swap_in(
     disk.sync_directory(cleaned.directory)
     for kind in kinds[1:]:
         disk.rename(final[kind] + SWAP, final[kind])
-    disk.sync_directory(cleaned.directory)
 
 
 def discard(disk: Disk, cleaned: Segment) -> None:

@@ -3,12 +3,12 @@
 A worker thread calls `sync` on each; none of them touches a Log.
 """
 
-import errno
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Final, Protocol
 
 from ottla.env.disk import Disk
+from ottla.env.errnos import FULL
 from ottla.storage.checkpoint import (
     EpochEntry,
     encode_epochs,
@@ -16,10 +16,6 @@ from ottla.storage.checkpoint import (
     replace_file,
     write_beside,
 )
-
-FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
-SHORT: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})  # Of something else.
-PASSING: Final = FULL | SHORT  # What says nothing bad of the disk, and ends by itself.
 
 TOGETHER_MIN: Final = 64  # Below, the rest of the disk's dirty pages may cost more than we save.
 

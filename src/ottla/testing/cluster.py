@@ -23,7 +23,7 @@ from ottla.testing.managed import Managed
 from ottla.testing.ports import HOST, Ports
 
 if TYPE_CHECKING:
-    from ottla.broker.local_cluster import LocalCluster
+    from ottla.broker.node.local_cluster import LocalCluster
     from ottla.client.message import Message
     from ottla.testing.client import Client
     from ottla.testing.process import BrokerProcess
@@ -55,7 +55,7 @@ class Cluster(Managed):
     # Its life.
 
     def start(self) -> Self:
-        from ottla.broker.local_cluster import LocalCluster
+        from ottla.broker.node.local_cluster import LocalCluster
         from ottla.testing.process import BrokerProcess
 
         self.data = self._kept_data or tempfile.mkdtemp(prefix="ottla-")

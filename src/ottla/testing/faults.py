@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from ottla.broker.faults import Delay, Drop, Fail, Fault, LoseAnswer
+from ottla.broker.wire.faults import Delay, Drop, Fail, Fault, LoseAnswer
 from ottla.model.errors import ErrorCode
 from ottla.protocol.apis import ApiKey
 

@@ -7,10 +7,10 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from ottla.broker.preparation import prepare_up
-from ottla.broker.running import real_environment
-from ottla.broker.server import Broker
-from ottla.broker.settings import Settings, zero_configuration
+from ottla.broker.node.broker import Broker
+from ottla.broker.node.preparation import prepare_up
+from ottla.broker.node.running import real_environment
+from ottla.broker.settings.settings import Settings, zero_configuration
 from ottla.env.environment import Environment
 from ottla.env.loop import DispatchLoop
 from ottla.env.network import Address

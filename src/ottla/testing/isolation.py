@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from weakref import WeakSet
 
-from ottla.env.network import DEFAULT_OPTIONS, Channel, Listening, Network, Peer, Piece
+from ottla.env.network import DEFAULT_OPTIONS, Address, Channel, Listening, Network, Peer, Piece
 from ottla.env.network import SocketOptions as Options
 
 
@@ -72,6 +72,13 @@ class CuttableNetwork:
     @before_sending.setter
     def before_sending(self, hook: Callable[[], None]) -> None:
         self._network.before_sending = hook
+
+    @property
+    def peer_failures(self) -> int:
+        return self._network.peer_failures
+
+    def peer_failed(self, remote: Address, error: Exception) -> None:
+        self._network.peer_failed(remote, error)
 
     def end_turn_soon(self) -> None:
         self._network.end_turn_soon()

@@ -7,13 +7,13 @@ from collections.abc import Coroutine
 from random import Random
 from typing import Any
 
-from ottla.broker.formatting import Format, bootstrap_records, format_directories
-from ottla.broker.metadata_log import MetadataLogSettings
-from ottla.broker.quorum_driver import Identity, QuorumDriver
+from ottla.broker.controller.metadata_log import MetadataLogSettings
+from ottla.broker.controller.quorum_driver import QuorumDriver
+from ottla.broker.node.formatting import Format, bootstrap_records, format_directories
 from ottla.env.environment import Environment
 from ottla.env.workers import InlineWorkers
-from ottla.metadata.decisions import ControllerSettings
-from ottla.metadata.features import SUPPORTED
+from ottla.metadata.decisions.context import ControllerSettings
+from ottla.metadata.image.features import SUPPORTED
 from ottla.model.types import Monotonic, NodeId, WallTime
 from ottla.protocol.messages import (
     broker_heartbeat,
@@ -22,8 +22,8 @@ from ottla.protocol.messages import (
     delete_topics,
 )
 from ottla.quorum.voters import Address
-from ottla.simulation.disk import SimulatedDisk
-from ottla.storage.identity import read_meta
+from ottla.simulation.world.disk import SimulatedDisk
+from ottla.storage.identity import NodeIdentity, read_meta
 
 CLUSTER = "aZSxcrjtRrO_dWhnyP37Bw"
 ONE = NodeId(1)
@@ -40,6 +40,8 @@ class Clock:
 
     def monotonic(self) -> Monotonic:
         return Monotonic(self.now_ms)
+
+    counting_sleep = monotonic
 
     def wall(self) -> WallTime:
         return WallTime(WALL_MS + self.now_ms)
@@ -80,7 +82,7 @@ class Node:
         assert meta.directory_id is not None
         return QuorumDriver(
             self.env,
-            Identity(ONE, meta.cluster_id, meta.directory_id),
+            NodeIdentity(ONE, meta.cluster_id, meta.directory_id),
             ControllerSettings(ONE),
             self.settings,
             bootstrap_records(self.disk, "/data", isr_min=1),

@@ -10,19 +10,19 @@ from typing import Any
 
 import pytest
 
-from ottla.broker.formatting import format_directories
-from ottla.broker.preparation import format_for
-from ottla.broker.server import Broker
-from ottla.broker.settings import Settings, zero_configuration
+from ottla.broker.node.broker import Broker
+from ottla.broker.node.formatting import format_directories
+from ottla.broker.node.preparation import format_for
+from ottla.broker.settings.settings import Settings, zero_configuration
 from ottla.env.environment import Environment
 from ottla.env.workers import InlineWorkers
 from ottla.model.types import NodeId
 from ottla.protocol.messages import create_topics
-from ottla.simulation.clock import VirtualClock
-from ottla.simulation.disk import SimulatedDisk
-from ottla.simulation.loop import VirtualLoop
-from ottla.simulation.network import SimulatedNetwork
-from ottla.simulation.trace import Trace
+from ottla.simulation.world.clock import VirtualClock
+from ottla.simulation.world.disk import SimulatedDisk
+from ottla.simulation.world.loop import VirtualLoop
+from ottla.simulation.world.network import SimulatedNetwork
+from ottla.simulation.world.trace import Trace
 
 CLUSTER = "aZSxcrjtRrO_dWhnyP37Bw"
 WAIT_SECONDS_MAX = 60
@@ -116,13 +116,13 @@ class Cluster:
     def pass_ms(self, ms: int) -> None:
         self.run(asyncio.sleep(ms / 1000))
 
-    def until(self, holds: Callable[[], bool]) -> float:
+    def until(self, holds: Callable[[], bool], step_ms: float = 1) -> float:
         """Returns how many virtual milliseconds it took."""
 
         async def wait() -> None:
             async with asyncio.timeout(WAIT_SECONDS_MAX):
                 while not holds():
-                    await asyncio.sleep(0.001)
+                    await asyncio.sleep(step_ms / 1000)
 
         before = self.clock.monotonic()
         self.run(wait())

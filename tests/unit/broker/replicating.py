@@ -15,33 +15,33 @@ from typing import Any
 
 import pytest
 
-from ottla.broker import server
-from ottla.broker.preparation import prepare_up
-from ottla.broker.replicated_partition import ReplicatedPartition
-from ottla.broker.server import Broker
-from ottla.broker.settings import Settings, zero_configuration
+from ottla.broker.node import broker as server
+from ottla.broker.node.broker import Broker
+from ottla.broker.node.preparation import prepare_up
+from ottla.broker.partitions.replicated_partition import ReplicatedPartition
+from ottla.broker.settings.settings import Settings, zero_configuration
 from ottla.client.connection import Connection
 from ottla.env.environment import Environment
 from ottla.env.network import Address
 from ottla.env.workers import InlineWorkers
-from ottla.metadata.brokers import Died
-from ottla.metadata.controller import Controller
-from ottla.metadata.decisions import ControllerSettings
-from ottla.metadata.delta import ImageDelta
-from ottla.metadata.features import METADATA_VERSION, METADATA_VERSION_MAX
-from ottla.metadata.ids import new_uuid
-from ottla.metadata.image import ClusterImage
+from ottla.metadata.decisions.brokers import Died
+from ottla.metadata.decisions.context import ControllerSettings
+from ottla.metadata.decisions.controller import Controller
+from ottla.metadata.image.delta import ImageDelta
+from ottla.metadata.image.features import METADATA_VERSION, METADATA_VERSION_MAX
+from ottla.metadata.image.ids import new_uuid
+from ottla.metadata.image.image import ClusterImage
 from ottla.model.errors import Refusal
 from ottla.model.types import Monotonic, NodeId
 from ottla.protocol.messages import create_topics, fetch, produce
 from ottla.protocol.metadata_records import FeatureLevelRecord
 from ottla.records.batch import Batch
 from ottla.records.record import Record, build_batch, read_records
-from ottla.simulation.clock import VirtualClock
-from ottla.simulation.disk import SimulatedDisk
-from ottla.simulation.loop import VirtualLoop
-from ottla.simulation.network import SimulatedNetwork
-from ottla.simulation.trace import Trace
+from ottla.simulation.world.clock import VirtualClock
+from ottla.simulation.world.disk import SimulatedDisk
+from ottla.simulation.world.loop import VirtualLoop
+from ottla.simulation.world.network import SimulatedNetwork
+from ottla.simulation.world.trace import Trace
 
 CLUSTER = "aZSxcrjtRrO_dWhnyP37Bw"
 PORT = 9092
@@ -103,7 +103,9 @@ class SharedQuorum:
         self.is_alone = True  # Nobody has to be heard, or to be told.
         self.known_at: Monotonic | None = None  # When it read all that there was.
         self.on_began: Callable[[], None] | None = None
-        self.channel = SimpleNamespace(moved=asyncio.Event())  # There is one controller for ever.
+        self.heartbeats = SimpleNamespace(
+            moved=asyncio.Event()
+        )  # There is one controller for ever.
 
     def open(self) -> None:
         self._log.readers.append(self)

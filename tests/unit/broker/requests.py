@@ -6,7 +6,7 @@ from ottla.model.types import Uuid
 from ottla.protocol.messages import fetch, produce
 from ottla.records.batch import Batch
 from ottla.records.record import Record, build_batch, read_records
-from ottla.simulation.clock import WALL_START_MS
+from ottla.simulation.world.clock import WALL_START_MS
 from tests.unit.broker.serving import World
 
 # ruff: noqa: ANN401  Answers are of any class.

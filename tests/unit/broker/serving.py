@@ -11,10 +11,10 @@ from importlib import import_module
 from random import Random
 from typing import Any
 
-from ottla.broker.connection import Connection
-from ottla.broker.preparation import prepare_up
-from ottla.broker.server import Broker
-from ottla.broker.settings import Settings, zero_configuration
+from ottla.broker.node.broker import Broker
+from ottla.broker.node.preparation import prepare_up
+from ottla.broker.settings.settings import Settings, zero_configuration
+from ottla.broker.wire.connection import Connection
 from ottla.env.environment import Environment
 from ottla.env.files import FileRange
 from ottla.env.network import Address, Piece
@@ -28,11 +28,11 @@ from ottla.protocol.messages import (
     delete_topics,
     incremental_alter_configs,
 )
-from ottla.simulation.clock import VirtualClock
-from ottla.simulation.disk import SimulatedDisk
-from ottla.simulation.loop import VirtualLoop
-from ottla.simulation.network import SimulatedNetwork
-from ottla.simulation.trace import Trace
+from ottla.simulation.world.clock import VirtualClock
+from ottla.simulation.world.disk import SimulatedDisk
+from ottla.simulation.world.loop import VirtualLoop
+from ottla.simulation.world.network import SimulatedNetwork
+from ottla.simulation.world.trace import Trace
 
 # ruff: noqa: ANN401, ASYNC110  Messages are of any class; time is virtual, so polling is free.
 
@@ -56,6 +56,29 @@ class HeldWorkers(InlineWorkers):
             await asyncio.sleep(0.001)
         self.waiting -= 1
         return await super().run(work, *arguments)
+
+
+SLOW_OPERATIONS = ("sync", "sync_directory", "sync_filesystem", "remove")
+
+
+@contextlib.contextmanager
+def held_workers(world: "World") -> Iterator[list[tuple[str, str]]]:
+    """Hold back what workers do; what the loop syncs or removes by itself meanwhile is listed."""
+    done: list[tuple[str, str]] = []
+    step = world.disk.step
+
+    def noting(operation: str, path: str, generation: int | None = None) -> bool:
+        if operation in SLOW_OPERATIONS:
+            done.append((operation, path))
+        return step(operation, path, generation)
+
+    world.disk.step = noting  # type: ignore[method-assign]
+    world.workers.is_holding = True
+    try:
+        yield done
+    finally:
+        world.workers.is_holding = False
+        world.disk.step = step  # type: ignore[method-assign]
 
 
 class ClockedDisk(SimulatedDisk):

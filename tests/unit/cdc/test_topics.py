@@ -4,10 +4,12 @@ from collections.abc import Iterator
 
 import pytest
 
+from ottla.cdc import topics
 from ottla.cdc.errors import NotPossible
 from ottla.cdc.position import NOWHERE, Position, headers_of
-from ottla.cdc.topics import ensure_topic, is_compacted, last_positions, read_to_end
+from ottla.cdc.topics import Reached, ensure_topic, how_far, is_compacted, read_to_end
 from ottla.client.cluster import Cluster
+from ottla.client.delivery import Identity, Numbering
 from ottla.client.producer import Producer
 from ottla.client.session import run
 from ottla.model.types import TopicPartition
@@ -40,15 +42,49 @@ def test_the_last_record_of_each_partition_tells_how_far_it_is(broker: Broker) -
     async def story(cluster: Cluster) -> None:
         await ensure_topic(cluster, "written", 2, None)
         place, empty = TopicPartition("written", 0), TopicPartition("written", 1)
-        assert await last_positions(cluster, "written") == {place: NOWHERE, empty: NOWHERE}
-        async with Producer(cluster) as producer:
+        found = await how_far(cluster, "written")
+        assert {(reached.position, reached.end_offset) for reached in found.values()} == {
+            (NOWHERE, 0)
+        }
+        async with Producer(cluster, numbering=lambda place: found[place].numbering) as producer:
             for change in range(1, 250):
                 headers = headers_of("c", Position(70, change), 1, 2)
                 await producer.send("written", b"v", b"k", headers=headers, partition=0)
-        found = await last_positions(cluster, "written")
-        assert found == {place: Position(70, 249), empty: NOWHERE}
+        identity, sequence = found[place].numbering
+        assert (identity.producer_epoch, sequence) == (0, 0)
+        assert await how_far(cluster, "written") == {
+            place: Reached(Position(70, 249), 249, Numbering(identity, 249)),
+            empty: found[empty],
+        }
+        raised = await how_far(cluster, "written", in_next_epoch=True)
+        assert raised[place].numbering == Numbering(Identity(identity.producer_id, 1), 0)
         read = [message.offset async for message in read_to_end(cluster, [place, empty])]
         assert read == list(range(249))
+
+    run(story, broker.bootstrap_servers)
+
+
+def test_a_batch_written_behind_the_known_end_counts_as_a_whole(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tail before has written it since the end was asked for."""
+    place = TopicPartition("overtaken", 0)
+
+    async def end_of_before(*_: object) -> dict[TopicPartition, int]:
+        return {place: 1}
+
+    async def story(cluster: Cluster) -> None:
+        await ensure_topic(cluster, "overtaken", 1, None)
+        found = await how_far(cluster, "overtaken")
+        async with Producer(cluster, numbering=lambda place: found[place].numbering) as producer:
+            for change in range(1, 4):
+                headers = headers_of("c", Position(70, change), 1, 2)
+                await producer.send("overtaken", b"v", b"k", headers=headers)
+        monkeypatch.setattr(topics, "end_offsets", end_of_before)
+        numbering = Numbering(found[place].numbering.identity, 3)
+        assert await how_far(cluster, "overtaken") == {
+            place: Reached(Position(70, 3), 3, numbering)
+        }
 
     run(story, broker.bootstrap_servers)
 
@@ -59,6 +95,6 @@ def test_a_topic_that_others_write_to_is_refused(broker: Broker) -> None:
 
     async def story(cluster: Cluster) -> None:
         with pytest.raises(NotPossible, match="offset 0 of others, partition 0, was not written"):
-            await last_positions(cluster, "others")
+            await how_far(cluster, "others")
 
     run(story, broker.bootstrap_servers)

@@ -26,10 +26,10 @@ from ottla.protocol.messages import (
     produce,
 )
 from ottla.records.batch import Batch
-from ottla.simulation.clock import VirtualClock
-from ottla.simulation.loop import VirtualLoop
-from ottla.simulation.network import SimulatedNetwork
-from ottla.simulation.trace import Trace
+from ottla.simulation.world.clock import VirtualClock
+from ottla.simulation.world.loop import VirtualLoop
+from ottla.simulation.world.network import SimulatedNetwork
+from ottla.simulation.world.trace import Trace
 
 SILENCE, HANG_UP = object(), object()
 PORT = 9092
@@ -52,7 +52,8 @@ class FakeBroker:
         self.ranges = {key: request_class(key).VERSIONS for key in SERVED}
         self.log: dict[tuple[str, int], bytearray] = defaultdict(bytearray)
         self.end: dict[tuple[str, int], int] = defaultdict(int)
-        self.seen: dict[tuple[str, int, int], int] = {}  # The next sequence of each producer.
+        # The epoch and the next sequence of each producer.
+        self.seen: dict[tuple[str, int, int], tuple[int, int]] = {}
         self.next_producer_id = 1000
         self.address = Address(self.host_name, PORT)
         self._network: Network = world.network.host(self.host_name)
@@ -155,13 +156,19 @@ class FakeBroker:
         batch = Batch(bytearray(part.records or b""))
         assert batch.is_valid, "the client sends sealed batches"
         if batch.producer_id >= 0:
-            expected = self.seen.get((*place, batch.producer_id), 0)
+            epoch, expected = self.seen.get((*place, batch.producer_id), (-1, 0))
+            if batch.producer_epoch < epoch:
+                code = ErrorCode.INVALID_PRODUCER_EPOCH
+                return produce.PartitionProduceResponse(part.index, code)
+            if batch.producer_epoch > epoch:
+                expected = 0
             if batch.base_sequence < expected:
                 return produce.PartitionProduceResponse(part.index, 0, 7_000)  # A duplicate.
             if batch.base_sequence > expected:
                 code = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
                 return produce.PartitionProduceResponse(part.index, code)
-            self.seen[(*place, batch.producer_id)] = expected + batch.count
+            reached = (batch.producer_epoch, expected + batch.count)
+            self.seen[(*place, batch.producer_id)] = reached
         batch.assign(self.end[place], 0)
         self.log[place] += batch.data
         self.end[place] += batch.count

@@ -2,11 +2,18 @@
 
 import pytest
 
-from ottla.client.delivery import ProducerSettings
+from ottla.client.delivery import (
+    EPOCH_MAX,
+    OUT_OF_SEQUENCE,
+    Identity,
+    Numbering,
+    ProducerSettings,
+)
 from ottla.client.errors import ClientError, Refused, RequestTimeout
 from ottla.client.producer import Producer
 from ottla.model.errors import ErrorCode
 from ottla.protocol.apis import ApiKey
+from ottla.protocol.messages import init_producer_id
 from ottla.protocol.messages import produce as wire
 from ottla.records.batch import Batch
 from tests.unit.client.fake_broker import HANG_UP, SILENCE, World
@@ -22,11 +29,11 @@ def produced(world: World) -> list[Batch]:
 
 
 def write_then(world: World, then: object):  # noqa: ANN201
-    """The broker writes the batch, and its answer is lost."""
+    """The broker writes the batch, and its answer is lost, or another one."""
 
     def step(request: wire.Request, version: int) -> object:
         world.broker.serve_produce(request, version)
-        return then
+        return then(request, version) if callable(then) else then
 
     return step
 
@@ -82,6 +89,44 @@ def test_a_batch_that_is_too_large_is_sent_in_halves() -> None:
     world.run(work)
 
 
+def test_halves_of_a_batch_that_may_be_written_are_not_sent_under_another_epoch() -> None:
+    """As halves it is out of sequence; under the next epoch it would be written again."""
+    world = World()
+    out_of_order = refused(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER)
+    world.broker.script[ApiKey.PRODUCE] = [
+        write_then(world, HANG_UP),
+        refused(ErrorCode.MESSAGE_TOO_LARGE),  # The topic takes less since.
+    ]
+    world.broker.always[ApiKey.PRODUCE] = out_of_order
+
+    async def work() -> None:
+        settings = ProducerSettings(delivery_ms_max=3_000)
+        async with Producer(world.cluster(), settings) as producer:
+            futures = [await producer.send("t", value) for value in (b"a", b"b")]
+            with pytest.raises(Refused, match="OUT_OF_ORDER"):
+                await producer.flush()
+            for future in futures:
+                with pytest.raises(Refused):
+                    await future
+        assert values(world) == [b"a", b"b"]
+        assert {batch.producer_epoch for batch in produced(world)[:-1]} == {0}
+
+    world.run(work)
+
+
+def test_a_batch_that_was_not_written_goes_in_halves_though_an_attempt_had_no_answer() -> None:
+    world = World()
+    world.broker.script[ApiKey.PRODUCE] = [HANG_UP, refused(ErrorCode.MESSAGE_TOO_LARGE)]
+
+    async def work() -> None:
+        async with Producer(world.cluster()) as producer:
+            for value in (b"a", b"b"):
+                await producer.send("t", value)
+        assert values(world) == [b"a", b"b"]
+
+    world.run(work)
+
+
 def test_one_record_that_is_too_large_fails_and_the_next_is_written() -> None:
     world = World()
     world.broker.script[ApiKey.PRODUCE] = [refused(ErrorCode.MESSAGE_TOO_LARGE)]
@@ -95,7 +140,9 @@ def test_one_record_that_is_too_large_fails_and_the_next_is_written() -> None:
                 await future
             await producer.send("t", b"small")
         assert values(world) == [b"small"]
-        assert produced(world)[-1].base_sequence == 0  # What was refused used no sequence.
+        large, small = produced(world)
+        assert small.base_sequence == 0  # What was refused used no sequence, and no epoch.
+        assert small.producer_epoch == large.producer_epoch
 
     world.run(work)
 
@@ -121,41 +168,134 @@ def test_nothing_follows_a_record_that_failed_where_that_was_asked_for() -> None
     world.run(work)
 
 
-def test_an_id_that_the_broker_forgot_is_replaced() -> None:
+@pytest.mark.parametrize("code", sorted(OUT_OF_SEQUENCE))
+def test_batch_out_of_sequence_that_was_never_written_goes_on_in_the_next_epoch(
+    code: ErrorCode,
+) -> None:
     world = World()
 
     async def work() -> None:
         async with Producer(world.cluster()) as producer:
             await (await producer.send("t", b"a"))
-            world.broker.script[ApiKey.PRODUCE] = [refused(ErrorCode.UNKNOWN_PRODUCER_ID)]
+            world.broker.script[ApiKey.PRODUCE] = [refused(code)]
+            await (await producer.send("t", b"b"))
+            await (await producer.send("t", b"c"))
+        first, _, again, last = produced(world)
+        assert {batch.producer_id for batch in produced(world)} == {first.producer_id}
+        assert (again.producer_epoch, again.base_sequence) == (first.producer_epoch + 1, 0)
+        assert (last.producer_epoch, last.base_sequence) == (first.producer_epoch + 1, 1)
+        assert values(world) == [b"a", b"b", b"c"]
+
+    world.run(work)
+
+
+def test_last_epoch_of_a_producer_is_followed_by_a_new_id() -> None:
+    world = World()
+
+    async def work() -> None:
+        world.broker.script[ApiKey.INIT_PRODUCER_ID] = [
+            init_producer_id.Response(producer_id=7, producer_epoch=EPOCH_MAX)
+        ]
+        async with Producer(world.cluster()) as producer:
+            await (await producer.send("t", b"a"))
+            world.broker.script[ApiKey.PRODUCE] = [refused(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER)]
             await (await producer.send("t", b"b"))
         first, *_, last = produced(world)
-        assert last.producer_id != first.producer_id
-        assert last.base_sequence == 0
+        assert (first.producer_id, last.producer_epoch, last.base_sequence) == (7, 0, 0)
+        assert last.producer_id != 7
         assert values(world) == [b"a", b"b"]
 
     world.run(work)
 
 
-def test_a_batch_that_may_have_been_written_is_never_sent_under_a_new_id() -> None:
+@pytest.mark.parametrize("code", sorted(OUT_OF_SEQUENCE))
+def test_batch_that_may_be_written_is_sent_again_as_it_is_when_out_of_sequence(
+    code: ErrorCode,
+) -> None:
+    """A deposed leader may have answered: the leader drops the duplicate, or takes the batch."""
     world = World()
-    world.broker.script[ApiKey.PRODUCE] = [
-        write_then(world, HANG_UP),
-        refused(ErrorCode.UNKNOWN_PRODUCER_ID),
-    ]
+    world.broker.script[ApiKey.PRODUCE] = [write_then(world, HANG_UP), refused(code), refused(code)]
 
     async def work() -> None:
         async with Producer(world.cluster()) as producer:
             await producer.send("t", b"a")
-            with pytest.raises(Refused):
-                await producer.flush()
+            await producer.flush()
             await producer.send("t", b"b")
+        first, *again, last = produced(world)
+        assert [bytes(batch.data) for batch in again] == [bytes(first.data)] * 3
+        assert (last.producer_epoch, last.base_sequence) == (first.producer_epoch, 1)
         assert values(world) == [b"a", b"b"]
 
     world.run(work)
 
 
-def test_a_delivery_ends_with_its_deadline_and_the_next_batch_has_a_new_id() -> None:
+@pytest.mark.parametrize(
+    "code",
+    [
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+    ],
+)
+def test_batch_of_a_leader_that_was_deposed_is_not_written_twice(code: ErrorCode) -> None:
+    """It has appended and replicated the batch; another deposed one is asked next."""
+    world = World()
+    out_of_order = refused(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER)
+    world.broker.script[ApiKey.PRODUCE] = [write_then(world, refused(code)), out_of_order]
+
+    async def work() -> None:
+        async with Producer(world.cluster()) as producer:
+            await producer.send("t", b"a")
+            await producer.flush()
+        assert {bytes(batch.data) for batch in produced(world)} == {bytes(produced(world)[0].data)}
+        assert values(world) == [b"a"]
+
+    world.run(work)
+
+
+def test_batch_that_may_be_written_fails_when_it_is_out_of_sequence_until_its_deadline() -> None:
+    world = World()
+    code = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+    async def work() -> None:
+        async with Producer(world.cluster(), ProducerSettings(delivery_ms_max=5_000)) as producer:
+            world.broker.script[ApiKey.PRODUCE] = [write_then(world, HANG_UP)]
+            world.broker.always[ApiKey.PRODUCE] = refused(code)
+            await producer.send("t", b"a")
+            with pytest.raises(Refused):
+                await producer.flush()
+            del world.broker.always[ApiKey.PRODUCE]
+            await producer.send("t", b"b")
+        first, *_, last = produced(world)
+        assert (last.producer_id, last.producer_epoch) == (first.producer_id, 1)
+        assert values(world) == [b"a", b"b"]
+
+    world.run(work)
+
+
+def test_producer_with_a_given_numbering_never_uses_another() -> None:
+    world = World()
+    numbering = Numbering(Identity(77, 3), 5)
+
+    async def work() -> None:
+        world.broker.seen["t", 0, 77] = (3, 5)
+        async with Producer(world.cluster(), numbering=lambda _: numbering) as producer:
+            await (await producer.send("t", b"a"))
+            world.broker.seen["t", 0, 77] = (3, 4)  # Another process has written, or it is behind.
+            for value in (b"b", b"c"):
+                await producer.send("t", value)
+                with pytest.raises(Refused) as failure:
+                    await producer.flush()
+                assert failure.value.code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+        assert values(world) == [b"a"]
+        assert [batch.base_sequence for batch in produced(world)] == [5, 6], "c is not sent"
+        assert world.broker.count(ApiKey.INIT_PRODUCER_ID) == 0
+
+    world.run(work)
+
+
+def test_delivery_ends_with_its_deadline_and_the_next_batch_has_the_next_epoch() -> None:
     world = World()
     settings = ProducerSettings(delivery_ms_max=5_000, request_ms_max=2_000)
 
@@ -169,6 +309,8 @@ def test_a_delivery_ends_with_its_deadline_and_the_next_batch_has_a_new_id() -> 
             assert 4_000 < world.clock.monotonic() < 9_000
             del world.broker.always[ApiKey.PRODUCE]
             await producer.send("t", b"b")
+        first, *_, last = produced(world)
+        assert (last.producer_id, last.producer_epoch) == (first.producer_id, 1)
         assert values(world) == [b"a", b"b"]
 
     world.run(work)
@@ -238,5 +380,23 @@ def test_a_topic_that_was_deleted_meanwhile_fails_its_records() -> None:
             await producer.send("t", b"b")
             with pytest.raises(ClientError, match="no topic 't'"):
                 await producer.flush()
+
+    world.run(work)
+
+
+def test_batch_that_may_be_written_fails_when_its_epoch_is_over() -> None:
+    world = World()
+    over = refused(ErrorCode.INVALID_PRODUCER_EPOCH)
+    world.broker.script[ApiKey.PRODUCE] = [write_then(world, SILENCE), over]
+
+    async def work() -> None:
+        async with Producer(world.cluster(), ProducerSettings(request_ms_max=1000)) as producer:
+            future = await producer.send("t", b"a")
+            with pytest.raises(Refused):
+                await producer.flush()
+            with pytest.raises(Refused):
+                await future
+        assert values(world) == [b"a"]
+        assert len(produced(world)) == 2
 
     world.run(work)

@@ -263,3 +263,51 @@ def test_a_fetch_names_the_leader_epoch_that_we_know() -> None:
         assert fetched.current_leader_epoch == 7
 
     world.run(work)
+
+
+def named(replica: int):  # noqa: ANN201
+    """A leader's answer that sends a reader to another replica."""
+
+    def answer(request: wire.Request, version: int) -> wire.Response:
+        topic = request.topics[0]
+        result = wire.PartitionData(
+            topic.partitions[0].partition, high_watermark=2, preferred_read_replica=replica
+        )
+        return wire.Response(
+            responses=[wire.FetchableTopicResponse(topic.topic, topic.topic_id, [result])]
+        )
+
+    return answer
+
+
+def test_a_reader_with_a_rack_reads_the_replica_that_its_leader_names() -> None:
+    world = World()
+    follower = world.add_broker(2)
+
+    async def work() -> None:
+        await follower.start()
+        world.broker.always[ApiKey.FETCH] = named(2)
+        write(follower, b"a", b"b")
+        reader = Reader(world.cluster(), {PLACE: 0}, ReaderSettings(rack="r2"))
+        assert await read(reader) == [b"a", b"b"]
+        asked = [request for key, _, request in world.broker.requests if key is ApiKey.FETCH]
+        assert [request.rack_id for request in asked] == ["r2"]
+
+    world.run(work)
+
+
+@pytest.mark.parametrize("code", [ErrorCode.OFFSET_OUT_OF_RANGE, ErrorCode.NOT_LEADER_OR_FOLLOWER])
+def test_a_nearer_replica_that_refuses_is_left_for_the_leader(code: ErrorCode) -> None:
+    world = World()
+    follower = world.add_broker(2)
+
+    async def work() -> None:
+        await follower.start()
+        world.broker.script[ApiKey.FETCH] = [named(2)]
+        follower.always[ApiKey.FETCH] = refused(code)
+        write(world.broker, b"a")
+        reader = Reader(world.cluster(), {PLACE: 0}, ReaderSettings(rack="r2"))
+        assert await read(reader) == [b"a"]
+        assert follower.count(ApiKey.FETCH) == 1
+
+    world.run(work)

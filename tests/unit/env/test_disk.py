@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from ottla.env import mounts
 from ottla.env.disk import RealFile, real_disk
 from ottla.env.system import IOVEC_MAX
 
@@ -156,7 +157,5 @@ def test_a_lock_excludes_this_process_and_others(tmp_path: Path) -> None:
     DISK.lock(path).release()
 
 
-def test_the_boot_id_stays_the_same_while_the_machine_runs() -> None:
-    assert DISK.boot_id() == DISK.boot_id()
-    if sys.platform == "linux":
-        assert DISK.boot_id()
+def test_the_mount_id_is_that_of_the_file_system(tmp_path: Path) -> None:
+    assert DISK.mount_id(str(tmp_path)) == mounts.mount_id(str(tmp_path))

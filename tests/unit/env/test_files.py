@@ -14,3 +14,13 @@ def test_a_range_reads_its_piece_even_after_the_file_is_gone(tmp_path: Path) -> 
     del file
     assert piece.read() == b"3456"
     assert "3, 4" in repr(piece)
+
+
+def test_the_rest_of_a_range_is_as_old_as_the_range(tmp_path: Path) -> None:
+    file = real_disk().open(str(tmp_path / "f"), create=True)
+    file.append([b"0123456789"])
+    piece = FileRange(file, 3, 4)
+    assert piece.behind(1).read() == b"456"
+    file.truncate(2)
+    file.append([b"23456789"])
+    assert piece.behind(1).truncations == piece.truncations != file.truncations

@@ -3,6 +3,7 @@
 from random import Random
 from typing import Any
 
+from ottla.groups.administration import ListGroups
 from ottla.groups.coordinator import (
     DeleteGroup,
     DescribeConsumerGroup,
@@ -140,6 +141,6 @@ class Chaos:
                 ExpireOffsets(),
                 TopicsChanged(),
                 TopicsDeleted(frozenset({"t"})),
-                list_groups.Request(),
+                ListGroups.of(list_groups.Request()),
             ]
         )

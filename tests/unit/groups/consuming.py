@@ -59,6 +59,7 @@ class ConsumerWorld(World):
             topics=self.topics,
             compile_expression=compile_expression,
             consumer_times=lambda _: self.times,
+            admit=self.admit,
         )
 
     def change_topics(self, **sizes: int) -> None:

@@ -1,8 +1,9 @@
 """A group coordinator on its own: time stands still until it is moved, records are in a list."""
 
+from collections.abc import Sequence
 from typing import Any
 
-from ottla.broker.machine_host import MachineHost
+from ottla.broker.machines.host import MachineHost
 from ottla.groups.coordinator import GroupCoordinator, Loaded
 from ottla.groups.settings import GroupSettings
 from ottla.groups.turn import GroupCommand
@@ -33,15 +34,20 @@ class Clock:
     def monotonic(self) -> Monotonic:
         return Monotonic(self.now_ms)
 
+    counting_sleep = monotonic
+
     def wall(self) -> WallTime:
         return WallTime(1_700_000_000_000 + self.now_ms)
 
 
 class World:
-    """Whatever was appended is committed at once."""
+    """Records that are appended are committed at once, unless the log refuses them."""
 
     def __init__(self, settings: GroupSettings = SETTINGS) -> None:
         self.settings = settings
+        self.refusal: ErrorCode | None = None  # Of every record.
+        self.record_bytes_max = 1 << 20
+        self.appends = 0
         self.clock = Clock()
         self.log: list[GroupRecord] = []
         self._ids = 0
@@ -61,7 +67,20 @@ class World:
         self.ask(Loaded())
 
     def new_machine(self) -> GroupCoordinator:
-        return GroupCoordinator(self.settings, wall=self.clock.wall, new_id=self._new_id)
+        return GroupCoordinator(
+            self.settings, wall=self.clock.wall, new_id=self._new_id, admit=self.admit
+        )
+
+    def admit(self, records: Sequence[GroupRecord]) -> None:
+        if self.refusal is not None:
+            raise Refusal(self.refusal)
+        for key, value in records:
+            try:
+                size = len(encode_key(key)) + len(encode_value(value) or b"")
+            except ValueError as error:
+                raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR) from error
+            if size > self.record_bytes_max:
+                raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
 
     def ask(self, request: Any, version: int | None = None, client: str = "app") -> list[Any]:
         """A list that holds the reply, once there is one."""
@@ -90,7 +109,9 @@ class World:
             self.host.committed(len(self.log))
         self.clock.now_ms = end
 
-    def _append(self, records: list[GroupRecord]) -> tuple[Offset, list[GroupRecord]]:
+    def _append(self, records: list[GroupRecord], _: bool) -> tuple[Offset, list[GroupRecord]]:
+        self.admit(records)
+        self.appends += 1
         base = len(self.log)
         for record in records:
             kept = decode_record(encode_key(record.key), encode_value(record.value))

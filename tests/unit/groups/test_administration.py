@@ -2,6 +2,7 @@
 
 import pytest
 
+from ottla.groups.administration import ListGroups
 from ottla.groups.coordinator import DeleteGroup, DescribeGroup
 from ottla.model.errors import ErrorCode
 from ottla.protocol.messages import list_groups
@@ -68,7 +69,7 @@ def test_groups_are_listed_by_state_and_type(
     commit = committing(1)
     commit.group_id = "simple"
     world.ask(commit)
-    listed = world.reply(list_groups.Request(states, types))
+    listed = world.reply(ListGroups.of(list_groups.Request(states, types)))
     assert {group.group_id for group in listed} == found
 
 
@@ -84,3 +85,12 @@ def test_only_an_empty_group_is_deleted_with_its_offsets() -> None:
     world.reload()
     assert committed(world) == -1
     assert world.code(DeleteGroup(GROUP)) == ErrorCode.GROUP_ID_NOT_FOUND
+
+
+def test_the_lists_of_a_request_are_read_once_for_all_groups() -> None:
+    request = list_groups.Request([" Stable "] * 1000, ["CLASSIC"] * 1000)
+    wanted = ListGroups.of(request)
+    request.states_filter = request.types_filter = []
+    assert (wanted.states, wanted.types) == ({"stable"}, {"classic"})
+    assert wanted.has(list_groups.ListedGroup(GROUP, "consumer", "Stable", "classic"))
+    assert not wanted.has(list_groups.ListedGroup(GROUP, "consumer", "Empty", "classic"))

@@ -2,7 +2,12 @@
 
 import pytest
 
-from ottla.groups.placement import java_hash, partition_of
+from ottla.groups.placement import (
+    CACHED_ID_CHARACTERS_MAX,
+    _cached_partition_of,
+    java_hash,
+    partition_of,
+)
 
 
 @pytest.mark.parametrize(
@@ -23,3 +28,12 @@ def test_a_group_is_in_the_partition_where_kafka_keeps_it(group: str, partition:
 
 def test_the_smallest_hash_has_a_partition_too() -> None:
     assert partition_of("polygenelubricants", 50) == 0
+
+
+def test_long_group_ids_are_not_remembered() -> None:
+    before = _cached_partition_of.cache_info().currsize
+    group = "a long id".ljust(CACHED_ID_CHARACTERS_MAX + 1, "x")
+    assert partition_of(group, 50) == abs(java_hash(group)) % 50
+    assert _cached_partition_of.cache_info().currsize == before
+    partition_of(group[:-1], 50)
+    assert _cached_partition_of.cache_info().currsize == before + 1

@@ -6,11 +6,11 @@ from itertools import count
 from random import Random
 from typing import Any
 
-from ottla.metadata.controller import Controller
-from ottla.metadata.decisions import ControllerSettings, Surroundings
-from ottla.metadata.features import METADATA_VERSION, METADATA_VERSION_MAX, SUPPORTED
-from ottla.metadata.ids import new_uuid
-from ottla.metadata.image import ClusterImage
+from ottla.metadata.decisions.context import ControllerSettings, Surroundings
+from ottla.metadata.decisions.controller import Controller
+from ottla.metadata.image.features import METADATA_VERSION, METADATA_VERSION_MAX, SUPPORTED
+from ottla.metadata.image.ids import new_uuid
+from ottla.metadata.image.image import ClusterImage
 from ottla.model.types import Monotonic, NodeId
 from ottla.protocol.messages import broker_heartbeat, broker_registration, create_topics
 from ottla.protocol.metadata_records import FeatureLevelRecord
@@ -30,14 +30,10 @@ class Deciding:
         settings: ControllerSettings | None = None,
         seed: int = 0,
     ) -> None:
-        random = Random(seed)
-        self.random_bytes = random.randbytes
-        self.controller = Controller(
-            CLUSTER,
-            settings or ControllerSettings(NodeId(1)),
-            below=random.randrange,
-            new_uuid=lambda: new_uuid(random.randbytes),
-        )
+        self._random = Random(seed)
+        self.random_bytes = self._random.randbytes
+        self._settings = settings or ControllerSettings(NodeId(1))
+        self.controller = self._controller(None)
         self.written: list[Any] = []
         self._tickets = count(1)
         self.write(FeatureLevelRecord(METADATA_VERSION, METADATA_VERSION_MAX))
@@ -47,6 +43,21 @@ class Deciding:
         for node in range(1, brokers + 1):
             self.register(node)
             self.heartbeat(node)
+
+    def _controller(self, image: ClusterImage | None) -> Controller:
+        return Controller(
+            CLUSTER,
+            self._settings,
+            below=self._random.randrange,
+            new_uuid=lambda: new_uuid(self.random_bytes),
+            image=image,
+        )
+
+    def fail_over(self) -> None:
+        """Another controller goes on with what is committed: it has heard no broker."""
+        self.image.take_delta()
+        self.controller = self._controller(self.image.frozen())
+        self.controller.activated(NOW)
 
     @property
     def image(self) -> ClusterImage:

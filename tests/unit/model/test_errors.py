@@ -25,6 +25,14 @@ def test_a_refusal_has_a_code_and_perhaps_a_sentence() -> None:
     assert str(Refusal(ErrorCode.NOT_CONTROLLER)) == "NOT_CONTROLLER"
 
 
+def test_a_refusals_message_fits_an_answer_however_long_the_name_in_it_is() -> None:
+    name = "\U0001f600" * 30_000
+    refusal = Refusal(ErrorCode.INVALID_REQUEST, f"There is no {name} here.")
+    assert len((refusal.message or "").encode()) < 32_767
+    assert (refusal.message or "").startswith("There is no \U0001f600")
+    assert (refusal.message or "").endswith("\U0001f600 here.")
+
+
 def test_damage_names_the_file_and_the_place() -> None:
     damage = Damaged("/data/t-0/0.log", 61, "its checksum is wrong")
     assert str(damage) == "/data/t-0/0.log is damaged at byte 61: its checksum is wrong"

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from ottla.model.errors import ErrorCode
 from ottla.protocol.apis import ApiKey, request_class, response_class
 from ottla.protocol.schema import NEVER, UNSET, Field, fields_of
+from ottla.simulation.clients.breakage import BOUNDS
 
 SETTINGS = settings(
     max_examples=25,
@@ -20,14 +21,6 @@ SETTINGS = settings(
     database=None,
     suppress_health_check=list(HealthCheck),
 )
-BOUNDS = {
-    "int8": (-(1 << 7), (1 << 7) - 1),
-    "int16": (-(1 << 15), (1 << 15) - 1),
-    "uint16": (0, (1 << 16) - 1),
-    "int32": (-(1 << 31), (1 << 31) - 1),
-    "uint32": (0, (1 << 32) - 1),
-    "int64": (-(1 << 63), (1 << 63) - 1),
-}
 # Short, long enough for a two-byte length, and outside of ASCII.
 TEXTS = st.one_of(
     st.sampled_from(["", "a", "orders", "é\U0001f600", "x" * 126, "x" * 127, "x" * 200]),

@@ -3,7 +3,7 @@
 import pytest
 
 from ottla.model.errors import ErrorCode, ProtocolError, Refusal
-from ottla.protocol.codec import decode, decode_from, encode, encode_into
+from ottla.protocol.codec import decode, decode_from, encode, encode_into, encode_steps
 from ottla.protocol.messages import list_offsets, metadata, produce
 
 
@@ -19,6 +19,17 @@ def test_a_failed_encoding_leaves_nothing_behind() -> None:
     with pytest.raises(ValueError, match="does not fit version 9"):
         encode_into(request, 9, out)
     assert out == b"size"
+
+
+def test_a_message_is_encoded_the_same_step_by_step_and_its_arrays_may_be_lazy() -> None:
+    topics = [metadata.MetadataRequestTopic(name=f"topic {n}") for n in range(2000)]
+    out = bytearray(b"size")
+    assert len(list(encode_steps(metadata.Request(topics), 12, out))) > 2
+    assert out == b"size" + encode(metadata.Request(topics), 12)
+    lazy = dict.fromkeys(range(2000)).keys()
+    request = metadata.Request(lazy)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="does not fit version 12"):
+        list(encode_steps(request, 12, bytearray()))
 
 
 def test_decoding_starts_and_ends_where_the_message_does() -> None:
@@ -73,11 +84,11 @@ def test_a_value_that_does_not_fit_its_type_is_our_mistake(request_: produce.Req
             encode(request_, version)
 
 
-def test_a_classic_string_has_a_limit_and_a_compact_one_has_not() -> None:
+def test_a_string_longer_than_32767_bytes_is_refused_in_both_encodings() -> None:
     request = produce.Request(transactional_id="x" * 40_000)
-    with pytest.raises(ValueError, match="does not fit"):
-        encode(request, 3)
-    assert decode(produce.Request, encode(request, 9), 9) == request
+    for version in (3, 9):
+        with pytest.raises(ValueError, match="does not fit"):
+            encode(request, version)
 
 
 def test_every_way_to_cut_a_message_short_is_refused() -> None:
@@ -97,3 +108,18 @@ def test_text_that_is_not_utf_8_is_replaced_as_kafka_does() -> None:
     data = b"\0\0\0\x01\0\x02a\xff"
     (topic,) = decode(metadata.Request, data, 1).topics or []
     assert topic.name == "a�"
+
+
+@pytest.mark.parametrize("version", [4, 9])
+def test_text_that_cannot_be_written_again_after_replacement_is_refused(version: int) -> None:
+    fitting, growing = b"\xff" * 10_922, b"\xff" * 10_923
+    for text in (fitting, growing, b"x" * 32_767, "\u20ac".encode() * 10_922):
+        name = "x" * len(text)
+        data = encode(metadata.Request([metadata.MetadataRequestTopic(name=name)]), version)
+        data = data.replace(name.encode(), text)
+        if text is growing:
+            with pytest.raises(ProtocolError, match="is not UTF-8, and has 32769 bytes"):
+                decode(metadata.Request, data, version)
+        else:
+            request = decode(metadata.Request, data, version)
+            assert decode(metadata.Request, encode(request, version), version) == request

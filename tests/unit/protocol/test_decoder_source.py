@@ -10,7 +10,12 @@ import pytest
 
 from ottla.model.errors import ProtocolError
 from ottla.protocol.codec import decode, encode
-from ottla.protocol.decoder_source import ELEMENTS_MAX, compile_decoder, smallest_size
+from ottla.protocol.decoder_source import (
+    BYTES_PER_ELEMENT,
+    ELEMENTS_MAX,
+    compile_decoder,
+    smallest_size,
+)
 from ottla.protocol.messages import (
     add_partitions_to_txn,
     api_versions,
@@ -19,7 +24,7 @@ from ottla.protocol.messages import (
     metadata,
     produce,
 )
-from ottla.protocol.schema import array, binary, int32, message, string, struct
+from ottla.protocol.schema import STRING_BYTES_MAX, array, binary, int32, message, string, struct
 from ottla.protocol.varint import append_uvarint
 
 PEAK_BYTES_MAX = 64 << 20
@@ -111,15 +116,32 @@ def test_the_budget_holds_for_arrays_inside_of_arrays() -> None:
     partitions = create_topics.CreatableReplicaAssignment(0, [1])
     topics = [create_topics.CreatableTopic("a", 1, 1, [partitions] * 9) for _ in range(10)]
     data = encode(create_topics.Request(topics), 5)
-    assert len(decode(create_topics.Request, data, 5, elements_max=100).topics) == 10
-    with pytest.raises(ProtocolError, match=r"Request\.topics\.assignments claims 9 elements"):
-        decode(create_topics.Request, data, 5, elements_max=99)
+    assert len(decode(create_topics.Request, data, 5, elements_max=190).topics) == 10
+    with pytest.raises(ProtocolError, match=r"assignments\.broker_ids claims 1 elements"):
+        decode(create_topics.Request, data, 5, elements_max=189)
 
 
-def test_plain_numbers_are_bounded_by_their_bytes_alone() -> None:
-    count = ELEMENTS_MAX * 2
-    data = b"\x02" + uvarint(count + 1) + bytes(4 * count) + b"\x00\x01\x00"
-    assert len(decode(Tree, data, 1).leaves[0].items) == count
+def test_plain_numbers_count_as_elements() -> None:
+    data = b"\x02" + uvarint(100 + 1) + bytes(4 * 100) + b"\x00\x01\x00"
+    assert len(decode(Tree, data, 1, elements_max=101).leaves[0].items) == 100
+    with pytest.raises(ProtocolError, match=r"Tree\.leaves\.items claims 100 elements"):
+        decode(Tree, data, 1, elements_max=100)
+
+
+def test_tagged_fields_count_as_elements() -> None:
+    leaf = b"\x01" + b"\x40" + b"\x7f\x00" * 64
+    data = uvarint(10 + 1) + leaf * 10 + b"\x01\x00"
+    assert len(decode(Tree, data, 1, elements_max=10 + 640).leaves) == 10
+    with pytest.raises(ProtocolError, match=r"Tree\.leaves claims 64 elements"):
+        decode(Tree, data, 1, elements_max=9 + 640)
+
+
+def test_long_strings_count_as_several_elements() -> None:
+    name = uvarint(8 * BYTES_PER_ELEMENT + 1) + b"\xff" * 8 * BYTES_PER_ELEMENT
+    data = b"\x01" + uvarint(10 + 1) + name * 10 + b"\x00"
+    assert len(decode(Tree, data, 1, elements_max=90).names) == 10
+    with pytest.raises(ProtocolError, match=r"Tree\.names claims 8192 elements"):
+        decode(Tree, data, 1, elements_max=89)
 
 
 def test_a_tagged_field_must_fill_its_size() -> None:
@@ -154,3 +176,11 @@ def test_the_smallest_size_counts_what_cannot_be_left_out() -> None:
 def test_a_decoder_is_one_function_that_returns_the_end() -> None:
     decoder = compile_decoder(Tree, 0, flexible=False)
     assert decoder(b"\0\0\0\0\0\0\0\0rest", 0, 0) == (Tree(), 8)
+
+
+def test_compact_string_longer_than_a_classic_one_can_be_is_refused() -> None:
+    longest = Tree(names=["x" * STRING_BYTES_MAX])
+    assert decode(Tree, encode(longest, 1), 1) == longest
+    size = STRING_BYTES_MAX + 1
+    with pytest.raises(ProtocolError, match="names has 32768 bytes"):
+        decode(Tree, uvarint(1) + uvarint(2) + uvarint(size + 1) + b"x" * size + b"\0", 1)

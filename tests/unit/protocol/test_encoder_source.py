@@ -6,7 +6,7 @@ import pytest
 
 from ottla.model.errors import Refusal
 from ottla.protocol.codec import decode, encode
-from ottla.protocol.encoder_source import compile_encoder
+from ottla.protocol.encoder_source import STEP, compile_encoder, compile_stepping_encoder
 from ottla.protocol.schema import (
     array,
     binary,
@@ -95,3 +95,18 @@ def test_an_encoder_is_one_function_that_appends() -> None:
     out = bytearray(b"x")
     compile_encoder(Point, 0, flexible=False)(Point(1, 2), out)
     assert out == b"x\0\0\0\x01\0\0\0\x02"
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_a_stepping_encoder_writes_the_same_with_pauses(version: int) -> None:
+    points = [Point(n, -n) for n in range(3 * STEP)]
+    everything = Everything(points=points, names=["a"], size=7, tagged=Point())
+    out = bytearray()
+    sizes = [
+        len(out)
+        for _ in compile_stepping_encoder(Everything, version, version >= 1)(everything, out)
+    ]
+    assert len(sizes) == 3
+    assert 0 < sizes[0] < sizes[1] < sizes[2]
+    assert bytes(out) == encode(everything, version)
+    assert list(compile_stepping_encoder(Point, 0, False)(Point(), out)) == []

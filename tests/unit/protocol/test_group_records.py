@@ -183,3 +183,10 @@ def test_commits_are_laid_out_by_hand_as_by_their_definition(value: OffsetCommit
         assert encode_value(value) == b"\x00\x04" + encode(value, 4)
     key = OffsetCommitKey("g", "t", 7)
     assert encode_key(key) == b"\x00\x01" + encode(key, 0)
+
+
+def test_keys_of_groups_with_long_ids_are_not_remembered() -> None:
+    before = group_records._encode_commit_key.cache_info().currsize
+    long = OffsetCommitKey("not remembered".ljust(256, "x"), "t", 0)
+    assert encode_key(long)[2:] == encode(long, 0)
+    assert group_records._encode_commit_key.cache_info().currsize == before

@@ -21,7 +21,7 @@ from ottla.quorum.messages import (
 )
 from ottla.quorum.voter_history import VoterHistory
 from ottla.quorum.voters import Address, ReplicaKey, Voter, Voters
-from tests.simulation.quorum_world import Entry, PureLog
+from tests.simulation.quorum_node import Entry, PureLog
 
 CLUSTER = "c"
 

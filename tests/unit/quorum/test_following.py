@@ -21,7 +21,7 @@ from ottla.quorum.messages import (
     snapshot_response,
 )
 from ottla.quorum.roles import Follower
-from tests.simulation.quorum_world import Entry
+from tests.simulation.quorum_node import Entry
 from tests.unit.quorum.scene import Stage, address
 
 LEAD = Leadership(5, NodeId(2))
@@ -106,7 +106,7 @@ def test_a_snapshot_is_fetched_in_pieces_and_installed() -> None:
             0, 0, fetch_snapshot.SnapshotId(20, 4), size=5, position=position
         )
         part.unaligned_records = data
-        effects = stage.answer(request, snapshot_response(LEAD, part))
+        effects = stage.answer(request, snapshot_response(LEAD, None, part))
         assert WriteSnapshotPiece(place, position, data) in effects
     assert InstallSnapshot(place) in effects
     stage.log.log_start_offset = 20
@@ -117,11 +117,33 @@ def test_a_snapshot_is_fetched_in_pieces_and_installed() -> None:
     assert (asked.fetch_offset, asked.last_fetched_epoch) == (20, 4)
 
 
+@pytest.mark.parametrize("is_elected", [True, False])
+def test_snapshot_installed_after_the_leader_changed_is_kept(is_elected: bool) -> None:
+    """A write takes its time: a later epoch may have begun when it ends."""
+    stage = following()
+    place = OffsetAndEpoch(20, 4)
+    answer(stage, snapshot_id=fetch.SnapshotId(20, 4))
+    request = stage.requests(fetch_snapshot.Request)[0]
+    part = fetch_snapshot.ResponsePartitionSnapshot(
+        0, 0, fetch_snapshot.SnapshotId(20, 4), size=3, position=0, unaligned_records=b"abc"
+    )
+    assert InstallSnapshot(place) in stage.answer(request, snapshot_response(LEAD, None, part))
+    if is_elected:
+        stage.led_by(3, 9)
+    else:
+        stage.vote(3, 9, (30, 8))
+    stage.log.log_start_offset, stage.log.entries = 20, []
+    stage.log.snapshots = {place: b"abc"}
+    effects = stage.obey(stage.quorum.snapshot_installed(stage.now))
+    assert Committed(20) in effects
+    assert stage.quorum.high_watermark == 20
+
+
 def test_a_snapshot_that_is_gone_is_asked_for_anew() -> None:
     stage = following()
     answer(stage, snapshot_id=fetch.SnapshotId(20, 4))
     request = stage.requests(fetch_snapshot.Request)[0]
-    stage.answer(request, snapshot_response(LEAD, error=98))
+    stage.answer(request, snapshot_response(LEAD, None, error=98))
     assert isinstance(stage.quorum.role, Follower)
     assert stage.quorum.role.snapshot is None
     stage.wait(20)

@@ -3,7 +3,7 @@
 from ottla.protocol.messages import fetch
 from ottla.quorum.freshness import known_at
 from ottla.quorum.messages import Leadership, fetch_response
-from tests.simulation.quorum_world import Entry
+from tests.simulation.quorum_node import Entry
 from tests.unit.quorum.scene import Stage, key
 
 LEAD = Leadership(5, key(2).id)

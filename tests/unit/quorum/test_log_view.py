@@ -12,7 +12,7 @@ from ottla.quorum.log_view import (
     is_up_to_date,
     truncation_point,
 )
-from tests.simulation.quorum_world import Entry, PureLog
+from tests.simulation.quorum_node import Entry, PureLog
 
 
 def log_of(*epochs: int, start: int = 0, snapshot_epoch: int = 0) -> PureLog:

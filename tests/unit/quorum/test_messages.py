@@ -9,6 +9,7 @@ from ottla.protocol.messages import (
     end_quorum_epoch,
     fetch,
     fetch_snapshot,
+    update_raft_voter,
     vote,
 )
 from ottla.quorum.log_view import OffsetAndEpoch
@@ -42,13 +43,13 @@ PLACE = OffsetAndEpoch(10, 4)
         vote_request("c", 5, key(1), key(2), PLACE, pre_vote=True),
         vote_response(SAID, address(2), granted=True),
         begin_request("c", SAID, key(1), WHERE),
-        begin_response(SAID),
+        begin_response(SAID, address(2)),
         end_request("c", SAID, [key(3), key(1)], WHERE),
-        end_response(SAID),
+        end_response(SAID, address(2)),
         fetch_request("c", 5, key(1), PLACE, 7, wait_ms=500, bytes_max=100),
         fetch_response(SAID, address(2)),
         snapshot_request("c", 5, key(1), PLACE, 0, 100),
-        snapshot_response(SAID),
+        snapshot_response(SAID, address(2)),
     ],
     ids=lambda message: f"{type(message).__module__.rpartition('.')[2]}-{type(message).__name__}",
 )
@@ -63,15 +64,24 @@ def test_each_comes_back_from_the_wire_as_it_was(message: object) -> None:
 def test_responses_say_who_leads_and_where() -> None:
     for response in (
         vote_response(SAID, address(2)),
-        begin_response(SAID),
-        end_response(SAID),
+        begin_response(SAID, address(2)),
+        end_response(SAID, address(2)),
         fetch_response(SAID, address(2)),
-        snapshot_response(SAID),
+        snapshot_response(SAID, address(2)),
     ):
         assert leadership_in(partition_of(response)) == SAID
-    assert address_in(vote_response(SAID, address(2)), NodeId(2)) == address(2)
-    assert address_in(fetch_response(SAID, address(2)), NodeId(2)) == address(2)
+        assert address_in(response, NodeId(2)) == address(2)
+        assert address_in(response, NodeId(3)) is None
     assert address_in(fetch_response(SAID, None), NodeId(2)) is None
+    assert fetch_response(Leadership(5, NodeId(-1)), address(2)).node_endpoints == []
+
+
+def test_update_raft_voter_response_gives_the_leader_and_its_address() -> None:
+    where = update_raft_voter.CurrentLeader(2, 5, *address(2))
+    response = update_raft_voter.Response(current_leader=where)
+    assert leadership_in(response) == SAID
+    assert address_in(response, NodeId(2)) == address(2)
+    assert address_in(update_raft_voter.Response(), NodeId(2)) is None
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from ottla.model.errors import ErrorCode
 from ottla.protocol.messages import fetch_snapshot
 from ottla.quorum.log_view import OffsetAndEpoch
 from ottla.quorum.messages import partition_of, snapshot_request
-from tests.simulation.quorum_world import Entry
+from tests.simulation.quorum_node import Entry
 from tests.unit.quorum.scene import CLUSTER, Stage, key
 
 
@@ -79,6 +79,21 @@ def test_a_follower_whose_log_parts_is_told_where() -> None:
     assert stage.quorum.high_watermark is None  # Its offset counts for nothing.
 
 
+def test_follower_of_equal_length_diverges_by_the_epoch_of_its_last_entry() -> None:
+    """Divergence by epoch: offsets alone would take the two logs for one."""
+    stage = Stage(epochs=(1, 1, 3))
+    stage.elect()
+    end, epoch = stage.log.end_offset, stage.quorum.state.epoch
+    for offset, last_epoch in ((3, 2), (2, 2), (end, 3), (end - 1, 2)):
+        answer = stage.fetch(2, offset, last_epoch)
+        parting = (answer.diverging_epoch.epoch, answer.diverging_epoch.end_offset)
+        assert parting == ((3, 3) if last_epoch == 3 else (1, 2)), (offset, last_epoch)
+        assert not answer.records
+        assert stage.quorum.high_watermark is None  # A log that diverges confirms nothing.
+    assert not stage.fetch(2, end, epoch).error_code
+    assert stage.quorum.high_watermark == end
+
+
 def test_a_fetch_in_another_epoch_is_refused_with_the_leaders_name() -> None:
     stage = leading(4)
     epoch = stage.quorum.state.epoch
@@ -128,6 +143,7 @@ def test_pieces_of_a_snapshot_are_served() -> None:
     for other, position, code in (
         (OffsetAndEpoch(1, 1), 0, ErrorCode.SNAPSHOT_NOT_FOUND),
         (place, 8, ErrorCode.POSITION_OUT_OF_RANGE),
+        (place, -1, ErrorCode.POSITION_OUT_OF_RANGE),  # The log is not asked for such a place.
     ):
         request = snapshot_request(CLUSTER, epoch, key(2), other, position, 5)
         response = stage.ask(request)

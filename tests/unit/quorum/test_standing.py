@@ -142,7 +142,7 @@ def test_a_leader_is_told_to_those_who_were_silent_only() -> None:
     stage.elect()
     for node in (2, 3):
         request = stage.requests(begin_quorum_epoch.Request, to=node)[0]
-        stage.answer(request, begin_response(stage.quorum.leadership))
+        stage.answer(request, begin_response(stage.quorum.leadership, address(1)))
     told = {node: len(stage.requests(begin_quorum_epoch.Request, to=node)) for node in (2, 3)}
     for _ in range(3):
         stage.fetch(2, 0, 0)

@@ -5,12 +5,14 @@ from ottla.model.types import NodeId, Offset
 from ottla.protocol.messages import (
     add_raft_voter,
     api_versions,
+    fetch,
     remove_raft_voter,
     update_raft_voter,
     vote,
 )
 from ottla.quorum.effects import AppendControl, EndEpoch
 from ottla.quorum.election_state import ElectionState
+from ottla.quorum.messages import Leadership, fetch_response
 from ottla.quorum.roles import Resigned
 from ottla.quorum.voter_history import VoterHistory
 from tests.unit.quorum.scene import CLUSTER, Stage, key, voters
@@ -87,6 +89,30 @@ def test_no_change_before_the_epoch_has_committed_something() -> None:
     stage.elect()
     assert stage.ask(remove(3)).error_code == ErrorCode.REQUEST_TIMED_OUT
     assert stage.quorum.voters == voters(1, 2, 3)
+
+
+def test_leader_refuses_a_change_until_its_epoch_commits_though_the_last_one_is_committed() -> None:
+    """The bug of Ongaro's single-server changes: two leaders could each commit with their own set.
+
+    The voters record of an earlier epoch is below the high watermark that node 1 learned as a
+    follower; that says nothing of changes which another leader may have appended since.
+    """
+    stage = Stage(epochs=(1, 1, 1))
+    stage.quorum.history.voters_read(Offset(1), voters(1, 2, 3))
+    stage.led_by(2, 1)
+    request = stage.requests(fetch.Request, to=2)[0]
+    part = fetch.PartitionData(0, high_watermark=3)
+    stage.answer(request, fetch_response(Leadership(1, NodeId(2)), None, part))
+    assert stage.quorum.high_watermark == 3 > stage.quorum.history.changed_at
+    stage.elect()
+    refused = stage.ask(remove(3))
+    assert refused.error_code == ErrorCode.REQUEST_TIMED_OUT
+    refused = stage.ask(add(4))
+    assert refused.error_code == ErrorCode.REQUEST_TIMED_OUT
+    assert stage.quorum.change is None
+    stage.fetch(2, stage.log.end_offset, stage.quorum.state.epoch)  # Commits the new epoch.
+    assert stage.ask(remove(3)) is None
+    assert stage.quorum.voters == voters(1, 2)
 
 
 def test_a_leader_that_is_removed_leads_until_that_is_committed() -> None:

@@ -4,10 +4,11 @@ import pytest
 
 from ottla.model.errors import ErrorCode, Refusal
 from ottla.model.types import WallTime
-from ottla.records.admission import HOUR_MS, AdmissionPolicy, admit
-from ottla.records.batch import CONTROL, LOG_APPEND_TIME, Batch
-from ottla.records.inspection import InvalidRecords
-from ottla.records.record import Record, build_batch, read_records
+from ottla.records.admission import HOUR_MS, Admission, AdmissionPolicy, admit
+from ottla.records.batch import CONTROL, LOG_APPEND_TIME, Batch, Buffer
+from ottla.records.inspection import RECORD_ERRORS_MAX, InvalidRecords
+from ottla.records.record import INT64_MAX, Record, build_batch, read_records
+from ottla.records.scan import ScanBudget
 
 NOW = WallTime(1_700_000_000_000)
 POLICY = AdmissionPolicy()
@@ -23,9 +24,15 @@ def produced(
     codec: int = 0,
     **fields: int,
 ) -> Batch:
-    return admit(
+    return admitted(
         memoryview(build_batch(records or RECORDS, codec=codec, **fields)), policy, NOW, version
     )
+
+
+def admitted(data: Buffer, policy: AdmissionPolicy, now: WallTime, version: int) -> Batch:
+    batch = admit(data, policy, now, version)
+    assert isinstance(batch, Batch)
+    return batch
 
 
 def altered(position: int, value: bytes, *, reseal: bool = True) -> bytearray:
@@ -41,7 +48,7 @@ def refusal_of(
     data: bytes | bytearray, policy: AdmissionPolicy = POLICY, version: int = 9
 ) -> Refusal:
     with pytest.raises(Refusal) as caught:
-        admit(memoryview(bytearray(data)), policy, NOW, version)
+        admitted(memoryview(bytearray(data)), policy, NOW, version)
     assert caught.value.message, "a refusal says what was wrong"
     return caught.value
 
@@ -50,7 +57,7 @@ def refusal_of(
 def test_a_good_batch_passes_untouched(codec: int) -> None:
     data = build_batch(RECORDS, codec=codec, producer_id=1, producer_epoch=0, base_sequence=0)
     before = bytes(data)
-    batch = admit(memoryview(data), POLICY, NOW, 9)
+    batch = admitted(memoryview(data), POLICY, NOW, 9)
     assert bytes(batch.data) == before
     assert batch.count == 3
 
@@ -104,7 +111,7 @@ def test_what_is_wrong_gets_kafkas_code(data: bytearray, code: ErrorCode) -> Non
 def test_a_batch_of_the_greatest_size_passes_and_one_byte_more_does_not() -> None:
     data = build_batch(RECORDS)
     exact = AdmissionPolicy(message_bytes_max=len(data))
-    assert admit(memoryview(data), exact, NOW, 9).count == 3
+    assert admitted(memoryview(data), exact, NOW, 9).count == 3
     tight = AdmissionPolicy(message_bytes_max=len(data) - 1)
     assert refusal_of(data, tight).code == ErrorCode.MESSAGE_TOO_LARGE
 
@@ -166,7 +173,7 @@ def test_a_producer_may_not_claim_append_time() -> None:
     data = altered(22, bytes([LOG_APPEND_TIME]))
     policy = AdmissionPolicy(timestamp_type="LogAppendTime")
     assert refusal_of(data, policy).code == ErrorCode.INVALID_TIMESTAMP
-    kept = admit(memoryview(data), POLICY, NOW, 9)
+    kept = admitted(memoryview(data), POLICY, NOW, 9)
     assert not kept.is_log_append_time
     assert kept.is_valid
 
@@ -191,7 +198,7 @@ def test_a_batch_with_the_topics_codec_is_not_recompressed() -> None:
     data = build_batch(RECORDS, codec=4)
     before = bytes(data)
     policy = AdmissionPolicy(compression_type="zstd", compression_level=19)
-    assert bytes(admit(memoryview(data), policy, NOW, 9).data) == before
+    assert bytes(admitted(memoryview(data), policy, NOW, 9).data) == before
 
 
 def test_uncompressed_topics_unpack() -> None:
@@ -208,6 +215,101 @@ def test_a_bomb_is_refused() -> None:
 
 def test_malformed_records_pass_unless_someone_looks() -> None:
     data = altered(61, b"\x02")
-    assert admit(memoryview(data), POLICY, NOW, 9).count == 3
+    assert admitted(memoryview(data), POLICY, NOW, 9).count == 3
     looks = replace(POLICY, full_validation=True)
     assert refusal_of(data, looks).code == ErrorCode.INVALID_RECORD
+
+
+APPEND_TIME = AdmissionPolicy(timestamp_type="LogAppendTime")
+COMPACTED = AdmissionPolicy(is_compacted=True)
+
+
+def claiming(count: int, *, codec: int = 0, attributes: int = 0) -> bytearray:
+    """A batch of one record whose header claims `count` of them."""
+    data = build_batch(RECORDS[:1], codec=codec)
+    data[22] |= attributes
+    data[23:27] = (count - 1).to_bytes(4, "big")
+    data[57:61] = count.to_bytes(4, "big")
+    Batch(data).seal()
+    return data
+
+
+@pytest.mark.parametrize("count", [100, 10_000_000])
+@pytest.mark.parametrize("policy", [POLICY, APPEND_TIME, COMPACTED])
+def test_an_uncompressed_batch_claims_no_more_records_than_its_bytes_hold(
+    policy: AdmissionPolicy, count: int
+) -> None:
+    refusal = refusal_of(claiming(count), policy)
+    assert refusal.code == ErrorCode.INVALID_RECORD
+    assert not isinstance(refusal, InvalidRecords)
+
+
+def test_a_compressed_batch_claims_no_more_records_than_may_be_unfolded() -> None:
+    most = POLICY.decompressed_bytes_max // 64
+    assert admitted(memoryview(claiming(most, codec=4)), POLICY, NOW, 9).count == most
+    assert refusal_of(claiming(most + 1, codec=4)).code == ErrorCode.MESSAGE_TOO_LARGE
+
+
+def test_the_errors_of_a_batch_with_a_false_timestamp_type_are_bounded() -> None:
+    refusal = refusal_of(claiming(1000, codec=4, attributes=LOG_APPEND_TIME), APPEND_TIME)
+    assert isinstance(refusal, InvalidRecords)
+    assert [index for index, _ in refusal.record_errors] == list(range(RECORD_ERRORS_MAX))
+
+
+@pytest.mark.parametrize("codec", range(5))
+@pytest.mark.parametrize("compression_type", ["producer", "gzip"])
+@pytest.mark.parametrize(("base", "delta"), [(INT64_MAX, 1), (-(2**63), -1), (INT64_MAX, -1)])
+def test_timestamps_beyond_64_bits_wrap_around_as_in_java(
+    codec: int, compression_type: str, base: int, delta: int
+) -> None:
+    policy = AdmissionPolicy(
+        timestamp_type="LogAppendTime", is_compacted=True, compression_type=compression_type
+    )
+    data = build_batch([Record(0, 0, b"a", b""), Record(1, delta, b"b", b"")], codec=codec)
+    data[27:35] = base.to_bytes(8, "big", signed=True)
+    Batch(data).seal()
+    batch = admitted(memoryview(data), policy, NOW, 9)
+    assert [record.timestamp for record in read_records(batch, BYTES_MAX)] == [NOW, NOW]
+    assert batch.is_valid
+
+
+def test_a_batch_beyond_the_budget_is_left_to_a_worker_and_comes_out_the_same() -> None:
+    policy = AdmissionPolicy(is_compacted=True, compression_type="lz4")
+    records = [Record(i, NOW + i % 7, b"key", b"value") for i in range(2500)]
+    data = build_batch(records, codec=4)
+    expected = bytes(admitted(bytearray(data), policy, NOW, 9).data)
+    admission = admit(data, policy, NOW, 9, ScanBudget(2000))
+    assert isinstance(admission, Admission)
+    assert len(list(admission.steps())) > 2
+    assert bytes(admission.stamped(NOW).data) == expected
+
+
+@pytest.mark.parametrize("codec", ["producer", "lz4"])
+def test_append_time_is_that_of_the_end_of_an_admission(codec: str) -> None:
+    policy = AdmissionPolicy(
+        is_compacted=True, timestamp_type="LogAppendTime", compression_type=codec
+    )
+    records = [Record(i, NOW, b"key", b"value") for i in range(2500)]
+    admission = admit(build_batch(records, codec=4), policy, NOW, 9, ScanBudget(2000))
+    assert isinstance(admission, Admission)
+    list(admission.steps())
+    batch = admission.stamped(WallTime(NOW + 3000))
+    assert (batch.max_timestamp, batch.is_log_append_time) == (NOW + 3000, True)
+    assert batch.is_valid
+
+
+def test_a_refusal_beyond_the_budget_comes_from_the_steps() -> None:
+    records = [Record(i, NOW, None, b"") for i in range(2500)]
+    admission = admit(build_batch(records), COMPACTED, NOW, 9, ScanBudget(2000))
+    assert isinstance(admission, Admission)
+    with pytest.raises(InvalidRecords) as caught:
+        list(admission.steps())
+    assert caught.value.code == ErrorCode.INVALID_RECORD
+
+
+def test_a_header_too_far_ahead_is_refused_without_a_look_at_too_many_records() -> None:
+    late = NOW + 2 * HOUR_MS
+    data = build_batch([Record(i, late, None, b"") for i in range(2500)], codec=4)
+    with pytest.raises(InvalidRecords) as caught:
+        admit(data, POLICY, NOW, 9, ScanBudget(0))
+    assert caught.value.code == ErrorCode.INVALID_TIMESTAMP

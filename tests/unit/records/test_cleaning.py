@@ -9,14 +9,13 @@ from hypothesis import strategies as st
 from ottla.model.types import WallTime
 from ottla.records.batch import DELETE_HORIZON, HEADER_BYTES, Batch
 from ottla.records.cleaning import (
-    TIMESTAMP_MAX,
     CleaningRules,
     Verdict,
     clean_batch,
     delete_horizon,
     keys_of,
 )
-from ottla.records.record import BadRecords, Record, build_batch, read_records
+from ottla.records.record import INT64_MAX, INT64_MIN, BadRecords, Record, build_batch, read_records
 
 NOW = WallTime(1_700_000_000_000)
 RULES = CleaningRules(NOW, 1000, 1_000_000)
@@ -161,10 +160,21 @@ def test_a_tombstone_gets_its_horizon_and_goes_when_it_has_come(codec: int) -> N
     assert left(cleaned)[0].timestamp == NOW + 1
 
 
+@pytest.mark.parametrize("base", [INT64_MAX, INT64_MIN])
+@pytest.mark.parametrize("value", [None, b"v"])
+def test_timestamps_that_wrap_around_are_kept(base: int, value: bytes | None) -> None:
+    batch = make((b"a", b"1"), (b"b", value), (b"c", b"3"))
+    batch.base_timestamp = base
+    batch.set_max_timestamp(INT64_MAX)
+    cleaned = clean(batch, Latest({b"a": 1000}))
+    before = [record.timestamp for record in left(batch)]
+    assert [record.timestamp for record in left(cleaned)] == before[1:]
+
+
 def test_an_endless_retention_does_not_overflow() -> None:
-    marked = clean(make((b"a", None)), rules=CleaningRules(NOW, TIMESTAMP_MAX, 1000))
+    marked = clean(make((b"a", None)), rules=CleaningRules(NOW, INT64_MAX, 1000))
     assert marked is not None
-    assert delete_horizon(marked) == TIMESTAMP_MAX
+    assert delete_horizon(marked) == INT64_MAX
     assert left(marked)[0].timestamp == NOW
 
 

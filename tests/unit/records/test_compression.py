@@ -1,7 +1,10 @@
 import io
 import random
+import threading
 import tracemalloc
 import zlib
+from collections.abc import Callable
+from time import monotonic, sleep, thread_time
 
 import pytest
 from hypothesis import given
@@ -95,6 +98,49 @@ def test_gzip_members_one_after_the_other_are_one_stream() -> None:
         decompress(Codec.GZIP, packed, 10)
 
 
+def test_gzip_members_of_any_size_are_read_behind_the_first() -> None:
+    parts = [b"", b"x", random.Random(3).randbytes(50_000), b"", b"y" * 100_000]
+    packed = b"".join(compress(Codec.GZIP, part) for part in parts)
+    whole = b"".join(parts)
+    assert decompress(Codec.GZIP, packed, len(whole)) == whole
+    with pytest.raises(TooLarge):
+        decompress(Codec.GZIP, packed, len(whole) - 1)
+    with pytest.raises(CompressionError):
+        decompress(Codec.GZIP, packed[:-3], len(whole))
+
+
+EMPTY_BLOCK = (1).to_bytes(4, "big") + b"\x00"
+EMPTY_PIECES = {
+    Codec.GZIP: (b"", compress(Codec.GZIP, b"")),
+    Codec.SNAPPY: (compress(Codec.SNAPPY, b""), EMPTY_BLOCK),
+}
+
+
+@pytest.mark.parametrize("codec", EMPTY_PIECES)
+def test_more_pieces_than_honest_data_has_are_refused(codec: Codec) -> None:
+    start, piece = EMPTY_PIECES[codec]
+    assert decompress(codec, start + 16 * piece, 1) == b""
+    with pytest.raises(TooLarge):
+        decompress(codec, start + 17 * piece, 1)
+
+
+@pytest.mark.parametrize("codec", EMPTY_PIECES)
+def test_a_megabyte_of_empty_pieces_takes_a_small_budget_little_time(codec: Codec) -> None:
+    start, piece = EMPTY_PIECES[codec]
+    data = start + MEGABYTE // len(piece) * piece
+    begun = thread_time()
+    with pytest.raises(TooLarge):
+        decompress(codec, data, 128 * 1024)
+    assert thread_time() - begun < 0.05
+
+
+def test_empty_gzip_members_take_time_in_proportion() -> None:
+    data = compress(Codec.GZIP, b"") * 60_000
+    begun = thread_time()
+    decompress(Codec.GZIP, data, 64 * MEGABYTE)
+    assert thread_time() - begun < 0.4  # It takes 0.08 s; copying the rest for each member, 1.1 s.
+
+
 def test_snappy_without_javas_frame_is_read_too() -> None:
     raw = snappy_encode(b"plain snappy" * 10, xerial_compatible=False)
     assert decompress(Codec.SNAPPY, raw, 1000) == b"plain snappy" * 10
@@ -127,3 +173,25 @@ def test_gzip_is_what_the_standard_library_writes() -> None:
 def test_an_unknown_codec_is_refused() -> None:
     with pytest.raises(CompressionError, match="codec 5"):
         decompress(5, b"", 10)
+
+
+def longest_gap(work: Callable[[], object]) -> float:
+    """How long this thread waits at most for Python's lock while another one works, in seconds."""
+    worker = threading.Thread(target=work)
+    worker.start()
+    longest, before = 0.0, monotonic()
+    while worker.is_alive():
+        sleep(0)
+        now = monotonic()
+        longest, before = max(longest, now - before), now
+    return longest
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_large_data_is_unfolded_without_keeping_pythons_lock(codec: Codec) -> None:
+    packed = compress(codec, bytes(60 * MEGABYTE))
+    for _ in range(8):  # Others may use the machine: one good measurement is enough.
+        gap = longest_gap(lambda: decompress(codec, packed, 64 * MEGABYTE))
+        if gap < 0.06:
+            break
+    assert gap < 0.06  # In one piece it takes twice as long.

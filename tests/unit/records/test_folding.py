@@ -1,11 +1,13 @@
 """Folding keeps the last record of each key, and changes nothing else."""
 
+import tracemalloc
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.records.batch import Batch
 from ottla.records.compression import Codec
-from ottla.records.folding import fold, stored
+from ottla.records.folding import RECORDS_MAX, fold, stored
 from ottla.records.record import BadRecords, Record, build_batch, read_records
 
 REPLACED = (b"o",)
@@ -61,6 +63,16 @@ def every(data: bytes) -> list[Record]:
     return found
 
 
+def test_what_follows_very_many_records_is_left_for_the_next_call() -> None:
+    many = [(b"group", None)] * (RECORDS_MAX // 2)
+    data = log([many, many, [(b"o1", b"a")]], Codec.ZSTD)
+    folded = fold(data, REPLACED)
+    (run,) = folded.steps
+    assert isinstance(run, list)
+    assert len(run) == RECORDS_MAX
+    assert folded.next_offset == RECORDS_MAX + 1  # Each batch of this log leaves a gap.
+
+
 def test_only_the_last_of_a_run_is_kept() -> None:
     folded = fold(log([[(b"o1", b"a"), (b"o1", b"b")], [(b"g", b"x"), (b"o1", b"c")]]), REPLACED)
     assert folded.steps == [[(1, b"o1", b"b"), (3, b"g", b"x"), (4, b"o1", b"c")]]
@@ -101,3 +113,16 @@ def test_it_takes_and_refuses_what_the_reader_of_records_does(data: bytes, count
         assert stored(batch) is None
     else:
         assert stored(batch) == expected
+
+
+def test_headers_are_passed_over_and_not_kept() -> None:
+    count = 100_000
+    headers = (("", None),) * count
+    batch = Batch(build_batch([Record(3, 0, b"o1", b"v", headers), Record(4, 0, None, None)]))
+    del headers
+    tracemalloc.start()
+    try:
+        assert stored(batch) == [(3, b"o1", b"v"), (4, b"", None)]
+        assert tracemalloc.get_traced_memory()[1] < 4 * 2 * count
+    finally:
+        tracemalloc.stop()

@@ -5,13 +5,20 @@ import pytest
 from ottla.model.errors import ErrorCode, Refusal
 from ottla.model.types import WallTime
 from ottla.records.admission import AdmissionPolicy
-from ottla.records.batch import Batch
+from ottla.records.batch import LOG_APPEND_TIME, Batch
 from ottla.records.compression import compress
-from ottla.records.inspection import RECORD_ERRORS_MAX, InvalidRecords, inspect
-from ottla.records.record import Record, build_batch, read_records
+from ottla.records.inspection import RECORD_ERRORS_MAX, Inspection, InvalidRecords
+from ottla.records.record import Record, build_batch, read_records, records_in
+from ottla.records.scan import ScanBudget
 
 NOW = WallTime(1_700_000_000_000)
 FULL = AdmissionPolicy(full_validation=True)
+
+
+def inspect(batch: Batch, policy: AdmissionPolicy, now: WallTime) -> Batch:
+    inspection = Inspection(batch, policy, now)
+    assert inspection.run_within(ScanBudget(10**9))
+    return inspection.batch
 
 
 def test_the_header_takes_its_greatest_timestamp_from_the_records() -> None:
@@ -75,3 +82,92 @@ def test_not_every_error_of_a_hopeless_batch_is_told() -> None:
     with pytest.raises(InvalidRecords) as caught:
         inspect(batch, AdmissionPolicy(is_compacted=True), NOW)
     assert len(caught.value.record_errors) == RECORD_ERRORS_MAX
+
+
+def test_records_of_an_append_time_batch_keep_its_time_when_they_are_recompressed() -> None:
+    data = build_batch([Record(0, NOW - 5, b"a", b"1"), Record(1, NOW - 3, b"b", b"2")])
+    data[22] |= LOG_APPEND_TIME
+    batch = Batch(data)
+    batch.seal()
+    rebuilt = inspect(batch, AdmissionPolicy(compression_type="lz4"), NOW)
+    assert not rebuilt.is_log_append_time
+    assert [one.timestamp for one in read_records(rebuilt, 10_000)] == [NOW - 3, NOW - 3]
+
+
+def test_records_keep_their_bytes_when_they_are_numbered_anew() -> None:
+    headers = (("h", b"1"), ("", None))
+    odd = [Record(5, NOW, b"a", None, headers), Record(9, NOW + 7, None, b"x" * 3_000_000)]
+    batch = Batch(build_batch(odd, base_offset=0, last_offset=1, codec=4))
+    rebuilt = inspect(batch, FULL, NOW)
+    expected = [record._replace(offset=index) for index, record in enumerate(odd)]
+    assert list(read_records(rebuilt, 1 << 30)) == expected
+    assert bytes(rebuilt.data) == bytes(build_batch(expected, codec=4))
+
+
+def test_headers_are_not_kept() -> None:
+    count = 200_000
+    headers = (("", None),) * count
+    batch = Batch(build_batch([Record(1, NOW, b"k", None, headers)], base_offset=0, last_offset=0))
+    del headers
+    tracemalloc.start()
+    try:
+        rebuilt = inspect(batch, AdmissionPolicy(compression_type="lz4", is_compacted=True), NOW)
+        assert tracemalloc.get_traced_memory()[1] < 10 * 2 * count
+    finally:
+        tracemalloc.stop()
+    assert next(records_in(rebuilt, bytes(batch.body))).headers == (("", None),) * count
+
+
+@pytest.mark.parametrize("offset", [0, 1])
+def test_what_grows_beyond_the_greatest_size_is_refused(offset: int) -> None:
+    """Unfolded for good, or with a worse codec than it came with."""
+    records = [Record(offset, NOW, b"k", bytes(3_000_000))]
+    batch = Batch(build_batch(records, base_offset=0, last_offset=0, codec=4))
+    assert batch.size < 1000
+    for codec, limit in (("uncompressed", 1_048_588), ("uncompressed", 3_000_000), ("lz4", 5000)):
+        policy = AdmissionPolicy(compression_type=codec, message_bytes_max=limit)
+        with pytest.raises(Refusal) as caught:
+            inspect(batch, policy, NOW)
+        assert caught.value.code == ErrorCode.MESSAGE_TOO_LARGE
+    policy = AdmissionPolicy(compression_type="uncompressed", message_bytes_max=3_000_100)
+    assert inspect(batch, policy, NOW).size > 3_000_000
+
+
+def test_a_batch_that_would_be_too_large_is_not_unfolded_to_its_end() -> None:
+    batch = Batch(build_batch([Record(0, NOW, b"k", bytes(30 << 20))], codec=1))
+    tracemalloc.start()
+    try:
+        with pytest.raises(Refusal):
+            inspect(batch, AdmissionPolicy(compression_type="uncompressed"), NOW)
+        assert tracemalloc.get_traced_memory()[1] < 4 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_offsets_that_grow_when_they_are_numbered_anew_count_as_well() -> None:
+    records = [Record(0, NOW, b"k", bytes(100)) for _ in range(20_000)]  # Each is to get 1 to 3.
+    batch = Batch(build_batch(records, base_offset=0, last_offset=len(records) - 1))
+    policy = AdmissionPolicy(full_validation=True, message_bytes_max=batch.size)
+    with pytest.raises(Refusal) as caught:
+        inspect(batch, policy, NOW)
+    assert caught.value.code == ErrorCode.MESSAGE_TOO_LARGE
+
+
+def test_to_compress_a_batch_anew_is_paid_for_though_its_codec_stays() -> None:
+    batch = Batch(build_batch([Record(1, NOW, b"k", bytes(200_000))], codec=1, base_offset=0,
+                              last_offset=0))  # fmt: skip
+    inspection = Inspection(batch, FULL, NOW)
+    assert not inspection.run_within(ScanBudget(10_000))
+    assert inspection.batch is batch
+    list(inspection.steps())
+    assert [one.offset for one in read_records(inspection.batch, 1 << 20)] == [0]
+
+
+def test_an_inspection_that_is_begun_again_finds_each_error_once() -> None:
+    headers = (("", None),) * 100_000
+    batch = Batch(build_batch([Record(0, NOW, None, b""), Record(1, NOW, b"", b"", headers)]))
+    inspection = Inspection(batch, AdmissionPolicy(is_compacted=True), NOW)
+    assert not inspection.run_within(ScanBudget(5000))
+    with pytest.raises(InvalidRecords) as caught:
+        list(inspection.steps())
+    assert len(caught.value.record_errors) == 1

@@ -8,9 +8,13 @@ from kio.records.schema import RecordHeader
 
 from ottla.records.batch import HEADER_BYTES, Batch
 from ottla.records.record import (
+    INT64_MAX,
+    INT64_MIN,
+    RECORD_BYTES_MIN,
     BadRecords,
     Record,
     build_batch,
+    encode_record,
     read_records,
     read_varint,
     write_varint,
@@ -95,7 +99,7 @@ def test_varints_round_trip(value: int) -> None:
     out = bytearray()
     write_varint(value, out)
     assert len(out) <= 10
-    assert read_varint(bytes(out), 0) == (value, len(out))
+    assert read_varint(bytes(out), 0, 64) == (value, len(out))
 
 
 def test_a_varint_of_eleven_bytes_is_refused() -> None:
@@ -152,7 +156,7 @@ def test_a_record_that_contradicts_itself_is_refused(position: int, value: int) 
 
 
 def test_fewer_records_than_promised_are_refused() -> None:
-    batch = Batch(build_batch([Record(0, 1, None, b"x")]))
+    batch = Batch(build_batch([Record(0, 1, None, b"x" * 7)]))
     batch.count = 2
     with pytest.raises(BadRecords, match="too early"):
         list(read_records(batch, BYTES_MAX))
@@ -169,3 +173,31 @@ def test_records_that_unfold_to_too_much_are_refused() -> None:
     batch = Batch(build_batch([Record(0, 1, None, bytes(100_000))], codec=4))
     with pytest.raises(BadRecords, match="more than 1000 bytes"):
         list(read_records(batch, 1000))
+
+
+def test_more_records_than_the_bytes_can_hold_are_refused_before_the_first() -> None:
+    batch = Batch(build_batch([Record(0, 1, None, b"x")]))
+    batch.count = 2
+    with pytest.raises(BadRecords, match="8 bytes cannot hold 2 records"):
+        read_records(batch, 1000)
+
+
+def test_the_smallest_record_has_the_bytes_that_counts_are_bounded_by() -> None:
+    smallest = encode_record(Record(0, 0, None, None), base_offset=0, base_timestamp=0)
+    assert len(smallest) == RECORD_BYTES_MIN
+
+
+@pytest.mark.parametrize(("bits", "size"), [(32, 6), (64, 11)])
+def test_a_varint_of_too_many_bits_is_refused(bits: int, size: int) -> None:
+    with pytest.raises(BadRecords, match=f"more than {bits} bits"):
+        read_varint(b"\xff" * (size - 1) + b"\x01", 0, bits)
+    with pytest.raises(BadRecords, match=f"more than {bits} bits"):
+        read_varint(b"\xff" * (size - 2) + b"\x7f", 0, bits)
+
+
+@pytest.mark.parametrize("timestamp", [INT64_MAX, INT64_MIN, 0, -1])
+@pytest.mark.parametrize("base", [INT64_MAX, INT64_MIN, 0])
+def test_any_two_timestamps_fit_one_batch(base: int, timestamp: int) -> None:
+    records = [Record(0, base, None, None), Record(1, timestamp, None, None)]
+    batch = Batch(build_batch(records))
+    assert list(read_records(batch, 1000)) == records

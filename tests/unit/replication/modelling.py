@@ -1,32 +1,78 @@
-"""A partition on three brokers in a world of messages that are late, lost and out of order.
+"""A partition on a few brokers in a world of messages that are late, lost and out of order.
 
 The leaders, followers and the controller are the real ones; logs, network and disks are lists. The
 checks are those of every event: what was acknowledged is on every replica that may lead, what a
-consumer saw stays, and logs that agree at one place agree below it.
+consumer saw was committed and stays, and logs that agree at one place agree below it. A `Plan`
+says how often what happens; with unclean elections only the last of these is promised.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from ottla.metadata.brokers import Died
-from ottla.metadata.cluster import NO_LEADER, Broker, Partition
-from ottla.metadata.decisions import ControllerSettings
+from ottla.metadata.decisions.brokers import Died
+from ottla.metadata.decisions.context import ControllerSettings
+from ottla.metadata.image.cluster import NO_LEADER, Broker, Partition
 from ottla.model.errors import ErrorCode, Refusal
 from ottla.model.types import Monotonic, NodeId
 from ottla.protocol.messages import alter_partition
+from ottla.replication.divergence import divergence
 from ottla.replication.follower import Answer, Append, AskOffsets, Follower, StartAt, Truncate
 from ottla.replication.leader import Assignment, Committed, Leader, ProposeIsr
 from tests.unit.metadata.making import Deciding
 
-NODES = (1, 2, 3)
-ISR_MIN = 2
 LAG_MS = 30
 WIRE_MAX = 40
 
 
 class Violation(AssertionError):
     """The model broke a promise."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Sizes, and the weights of what happens."""
+
+    nodes: int = 3
+    isr_min: int = 2
+    is_unclean: bool = False
+    wire: int = 12
+    produce: int = 5
+    fetch: int = 8
+    read_metadata: int = 5
+    consume: int = 3
+    pass_time: int = 4
+    crash: int = 1
+    restart: int = 2
+    drop: int = 1
+    fail_over: int = 0
+    alive_min: int = 1
+    late: float = 0.3  # Messages that overtake others.
+    refilled: float = 0.2  # Answers whose file was truncated and refilled before they were sent.
+    batches_max: int = 5
+
+    @classmethod
+    def swarm(cls, random: Random) -> "Plan":
+        """Followers that lag or not, many leaders or few, with and without appends in between."""
+        nodes = random.choice([2, 3, 3, 3, 4])
+        return cls(
+            nodes=nodes,
+            isr_min=random.choice([1, 2, 2]),
+            is_unclean=random.random() < 0.3,
+            wire=random.choice([4, 12, 36]),
+            produce=random.choice([1, 2, 5, 15]),
+            fetch=random.choice([2, 8, 24]),
+            read_metadata=random.choice([2, 5, 15]),
+            crash=random.choice([1, 3, 10]),
+            restart=random.choice([2, 6, 20]),
+            drop=random.choice([0, 1, 4]),
+            fail_over=random.choice([0, 0, 1]),
+            alive_min=random.choice([0, 1, nodes - 1]),
+            late=random.choice([0, 0.3, 0.8]),
+            refilled=random.choice([0, 0.2, 0.6]),
+            batches_max=random.choice([1, 2, 5]),
+        )
 
 
 class ModelLog:
@@ -70,6 +116,19 @@ class ModelLog:
         if not higher:
             return -1, -1
         return (lower[-1], higher[0]) if lower else (epoch, higher[0])
+
+
+@dataclass
+class LedLog:
+    """A leader's own epoch ends where its log does, though it may have no record yet."""
+
+    log: ModelLog
+    leader_epoch: int
+
+    def epoch_end_offset(self, epoch: int) -> tuple[int, int]:
+        if epoch == self.leader_epoch:
+            return epoch, self.log.end_offset
+        return self.log.epoch_end_offset(epoch)
 
 
 @dataclass
@@ -123,50 +182,92 @@ class Node:
     @property
     def high_watermark(self) -> int:
         role = self.leader or self.follower
-        return self.checkpoint if role is None else role.high_watermark
+        if role is None:
+            return min(self.checkpoint, self.log.end_offset)
+        return role.high_watermark
 
 
 class Model:
     def __init__(
         self,
         seed: int,
+        plan: Plan | None = None,
         *,
         leader: type[Leader] = Leader,
         follower: type[Follower] = Follower,
+        parts: Callable[..., tuple[int, int] | None] = divergence,
         acks_early: bool = False,
+        shows_all: bool = False,
+        takes_newer_epochs: bool = False,
     ) -> None:
+        """The last arguments are mistakes: of its parts, or of the model's own shell."""
         self.random = Random(seed)
-        self.leader_class, self.follower_class, self.acks_early = leader, follower, acks_early
-        self.has_elr = self.random.random() < 0.6
+        self.plan = plan or Plan()
+        self.leader_class, self.follower_class, self.parts = leader, follower, parts
+        self.acks_early, self.shows_all = acks_early, shows_all
+        self.takes_newer_epochs = takes_newer_epochs
+        self.has_elr = self.random.random() < 0.6 and not self.plan.is_unclean
         features = {"eligible.leader.replicas.version": 1} if self.has_elr else None
         self.deciding = Deciding(
             brokers=0, features=features, settings=ControllerSettings(NodeId(9)), seed=seed
         )
-        self.nodes = {node: Node(node) for node in NODES}
+        self.ids = range(1, self.plan.nodes + 1)
+        self.nodes = {node: Node(node) for node in self.ids}
         self.now = Monotonic(1_000)
         self.wire: list[Any] = []
         self.history: list[tuple[Partition, dict[NodeId, Broker]]] = []
         self.acked: list[tuple[int, int]] = []  # Offset and value.
         self.shown: dict[int, int] = {}
+        self.committed_end = 0  # The highest of all that a leader called committed.
+        self.truncations = 0
         self.values = 0
         for node in self.nodes.values():
             self.register(node)
-        self.deciding.create("t", 1, len(NODES), min_insync_replicas=str(ISR_MIN))
+        self.deciding.create(
+            "t",
+            1,
+            len(self.ids),
+            min_insync_replicas=str(self.plan.isr_min),
+            unclean_leader_election_enable=str(self.plan.is_unclean).lower(),
+        )
         self.note()
         for node in self.nodes.values():
             self.read_metadata(node, len(self.history) - 1)
+
+    @classmethod
+    def swarm(cls, seed: int, **mistake: Any) -> "Model":  # noqa: ANN401
+        """One of many kinds of worlds."""
+        return cls(seed, Plan.swarm(Random(seed * 7919 + 1)), **mistake)
+
+    def story(self, steps: int = 400) -> None:
+        self.run(steps)
+        self.heal()
 
     @property
     def partition(self) -> Partition:
         return self.deciding.image.topics_by_name["t"].partitions[0]
 
     def run(self, steps: int) -> None:
-        actions = [self.step_wire] * 12 + [self.produce] * 5 + [self.fetch] * 8
-        actions += [self.read_some] * 5 + [self.consume] * 3 + [self.pass_time] * 4
-        actions += [self.crash, self.restart, self.restart, self.fence_dead, self.heartbeat]
-        actions += [self.drop, self.tick_leaders, self.ask_again, self.write_checkpoint]
-        for _ in range(steps):
-            self.random.choice(actions)()
+        plan = self.plan
+        weights: dict[Callable[[], None], int] = {
+            self.step_wire: plan.wire,
+            self.produce: plan.produce,
+            self.fetch: plan.fetch,
+            self.read_some: plan.read_metadata,
+            self.consume: plan.consume,
+            self.pass_time: plan.pass_time,
+            self.crash: plan.crash,
+            self.restart: plan.restart,
+            self.drop: plan.drop,
+            self.fail_over: plan.fail_over,
+            self.fence_dead: 1,
+            self.heartbeat: 1,
+            self.tick_leaders: 1,
+            self.ask_again: 1,
+            self.write_checkpoint: 1,
+        }
+        for action in self.random.choices(list(weights), list(weights.values()), k=steps):
+            action()
             self.check()
 
     def heal(self) -> None:
@@ -178,8 +279,9 @@ class Model:
                 self.read_metadata(node, len(self.history) - 1)
             for node in self.nodes.values():
                 self.fetch_from(node)
-            while self.wire:
-                self.deliver(self.wire.pop(0))
+            for _ in range(100):
+                if self.wire:
+                    self.deliver(self.wire.pop(0))
             self.pass_time()
             self.tick_leaders()
             self.ask_again()
@@ -190,7 +292,7 @@ class Model:
 
     def is_well(self) -> bool:
         partition = self.partition
-        if sorted(partition.isr) != sorted(NODES) or partition.leader == NO_LEADER:
+        if sorted(partition.isr) != list(self.ids) or partition.leader == NO_LEADER:
             return False
         leader = self.nodes[partition.leader]
         ends = {node.log.end_offset for node in self.nodes.values()}
@@ -217,15 +319,24 @@ class Model:
             self.acked.append((end - 1, self.values))
 
     def consume(self) -> None:
-        leading = [node for node in self.nodes.values() if node.is_alive and node.leader]
-        for node in leading:
-            for offset in range(node.high_watermark):
-                value = node.log.records[offset][1]
-                if self.shown.setdefault(offset, value) != value:
-                    raise Violation(f"offset {offset} was {self.shown[offset]}, is {value}")
+        """From leaders, and from followers too (KIP-392)."""
+        for node in self.nodes.values():
+            if node.is_alive and (node.leader or node.follower):
+                self.consume_from(node)
+
+    def consume_from(self, node: Node) -> None:
+        end = node.log.end_offset if self.shows_all else node.high_watermark
+        if self.plan.is_unclean:
+            return
+        if end > self.committed_end:
+            raise Violation(f"{end} is shown, but only {self.committed_end} was ever committed")
+        for offset in range(end):
+            value = node.log.records[offset][1]
+            if self.shown.setdefault(offset, value) != value:
+                raise Violation(f"offset {offset} was {self.shown[offset]}, is {value}")
 
     def fetch(self) -> None:
-        self.fetch_from(self.nodes[self.random.choice(NODES)])
+        self.fetch_from(self.nodes[self.random.choice(self.ids)])
 
     def fetch_from(self, node: Node) -> None:
         follower = node.follower
@@ -244,7 +355,7 @@ class Model:
     def step_wire(self) -> None:
         if self.wire:
             # Mostly in order, sometimes not at all.
-            late = self.random.random() < 0.3
+            late = self.random.random() < self.plan.late
             index = self.random.randrange(len(self.wire)) if late else 0
             self.deliver(self.wire.pop(index))
 
@@ -269,7 +380,9 @@ class Model:
 
     def heartbeat(self) -> None:
         for node in self.nodes.values():
-            if node.is_alive and node.is_registered:
+            if node.is_alive and not node.is_registered:
+                self.register(node)
+            elif node.is_alive:
                 self.deciding.heartbeat(node.id, self.now)
                 self.note()
 
@@ -279,9 +392,13 @@ class Model:
                 self.deciding.ask(Died(NodeId(node.id), node.broker_epoch), self.now)
                 self.note()
 
+    def fail_over(self) -> None:
+        """Another controller, which has received no heartbeat yet."""
+        self.deciding.fail_over()
+
     def crash(self) -> None:
         alive = [node for node in self.nodes.values() if node.is_alive]
-        if len(alive) < len(NODES) - 1 or self.random.random() < 0.5:
+        if len(alive) <= self.plan.alive_min or self.random.random() < 0.5:
             return
         node = self.random.choice(alive)
         node.is_alive, node.is_registered = False, False
@@ -293,28 +410,33 @@ class Model:
             node.checkpoint = min(node.checkpoint, node.log.end_offset)
 
     def may_lose_power(self, node: Node) -> bool:
-        """As long as somebody else who may lead has kept everything."""
+        """Fewer than the minimum at a time, and another that may lead has kept everything."""
         partition = self.partition
         trusted = {*partition.isr, *partition.elr} - {node.id}
-        return any(not self.nodes[other].has_lost for other in trusted)
+        lost = sum(other.has_lost for other in self.nodes.values())
+        return lost < self.plan.isr_min - 1 and any(
+            not self.nodes[other].has_lost for other in trusted
+        )
 
     def restart(self) -> None:
         for node in self.nodes.values():
             if not node.is_alive:
-                self.deciding.ask(Died(NodeId(node.id), node.broker_epoch), self.now)
                 node.is_alive, node.seen = True, -1
                 self.register(node)
-                self.note()
                 return
 
     def register(self, node: Node) -> None:
+        """The controller may refuse it for a while: the broker asks again."""
+        self.deciding.ask(Died(NodeId(node.id), node.broker_epoch), self.now)
         # Killed on a machine that stayed up, it has lost nothing, and says so.
         previous = -1 if node.has_lost else node.broker_epoch
         request = self.deciding.registration(node.id, previous_broker_epoch=previous)
         answer = self.deciding.ask(request, self.now)
-        node.broker_epoch = self.deciding.epochs[node.id] = answer.broker_epoch
-        node.is_registered, node.has_lost = True, False
-        self.deciding.heartbeat(node.id, self.now)
+        if not isinstance(answer, Refusal):
+            node.broker_epoch = self.deciding.epochs[node.id] = answer.broker_epoch
+            node.is_registered, node.has_lost = True, False
+            self.deciding.heartbeat(node.id, self.now)
+        self.note()
 
     def write_checkpoint(self) -> None:
         for node in self.nodes.values():
@@ -322,7 +444,7 @@ class Model:
                 node.checkpoint = min(node.high_watermark, node.log.end_offset)
 
     def read_some(self) -> None:
-        node = self.nodes[self.random.choice(NODES)]
+        node = self.nodes[self.random.choice(self.ids)]
         if node.is_alive and node.seen < len(self.history) - 1:
             self.read_metadata(node, self.random.randrange(node.seen + 1, len(self.history)))
 
@@ -337,7 +459,7 @@ class Model:
     # What brokers do.
 
     def read_metadata(self, node: Node, index: int) -> None:
-        if not node.is_alive or index <= node.seen:
+        if not node.is_alive or not node.is_registered or index <= node.seen:
             return
         node.seen = index
         partition, brokers = self.history[index]
@@ -368,7 +490,7 @@ class Model:
         node.leader = self.leader_class(
             NodeId(node.id),
             assignment,
-            isr_min=ISR_MIN,
+            isr_min=self.plan.isr_min,
             lag_ms_max=LAG_MS,
             log_end=node.log.end_offset,
             high_watermark=high_watermark,
@@ -400,6 +522,7 @@ class Model:
         for effect in effects:
             match effect:
                 case Committed():
+                    self.committed_end = max(self.committed_end, effect.high_watermark)
                     done = [p for p in node.parked if p[0] <= effect.high_watermark]
                     node.parked = [p for p in node.parked if p not in done]
                     if not self.acks_early:
@@ -413,17 +536,28 @@ class Model:
         match action:
             case Append():
                 assert message is not None
-                for epoch, value in message.records:
-                    node.log.append(epoch, value)
-                follower.appended(message.answer.high_watermark)
+                self.append(node, follower, message)
             case Truncate():
+                self.truncations += 1
                 node.log.truncate(action.offset)
                 follower.truncated()
             case AskOffsets():
                 leader = self.nodes[self.history[node.seen][0].leader]
-                self.act(node, follower.leader_offsets(0, leader.log.end_offset), None)
+                self.act(node, follower.leader_offsets(0, leader.log.end_offset, self.now), None)
             case StartAt():
                 raise AssertionError("no log begins later here")
+
+    def append(self, node: Node, follower: Follower, message: Fetched) -> None:
+        """As the broker's fetcher does it: nothing newer than the epoch that is followed."""
+        before = node.log.end_offset
+        for epoch, value in message.records:
+            if epoch > follower.leader_epoch and not self.takes_newer_epochs:
+                break
+            node.log.append(epoch, value)
+        if node.log.end_offset > before:
+            follower.appended(message.answer.high_watermark)
+        else:
+            follower.failed(self.now)
 
     # Messages arrive.
 
@@ -459,18 +593,19 @@ class Model:
             raise Refusal(code)
         log = node.log
         if fetch.last_epoch >= 0:
-            end_epoch, end = log.epoch_end_offset(fetch.last_epoch)
-            if end_epoch < 0:
-                raise Refusal(ErrorCode.OFFSET_OUT_OF_RANGE)
-            if end_epoch < fetch.last_epoch or end < fetch.offset:
-                diverging = (end_epoch, end)
+            diverging = self.parts(
+                LedLog(log, epoch), fetch_offset=fetch.offset, last_fetched_epoch=fetch.last_epoch
+            )
+            if diverging is not None:
                 return Answer(0, leader.high_watermark, 0, False, diverging), []
         if fetch.offset > log.end_offset:
             raise Refusal(ErrorCode.OFFSET_OUT_OF_RANGE)
         self.perform(
             node, leader.fetched(NodeId(fetch.sender), fetch.offset, fetch.broker_epoch, self.now)
         )
-        sent = log.records[fetch.offset : fetch.offset + self.random.randrange(1, 5)]
+        sent = log.records[
+            fetch.offset : fetch.offset + self.random.randrange(1, self.plan.batches_max + 1)
+        ]
         return Answer(0, leader.high_watermark, 0, bool(sent)), sent
 
     def answer_arrives(self, message: Fetched) -> None:
@@ -480,6 +615,9 @@ class Model:
             return
         if asked.leader_epoch != follower.leader_epoch:
             return
+        if message.records and self.random.random() < self.plan.refilled:
+            sender = self.nodes[message.sender].log.records
+            message.records = sender[asked.offset : asked.offset + len(message.records)]
         action = follower.answered(
             message.answer, asked_offset=asked.offset, asked_epoch=asked.last_epoch, now=self.now
         )
@@ -524,7 +662,8 @@ class Model:
 
     def check(self) -> None:
         partition = self.partition
-        for member in (*partition.isr, *partition.elr):
+        members = () if self.plan.is_unclean else (*partition.isr, *partition.elr)
+        for member in members:
             node = self.nodes[member]
             if node.has_lost:
                 continue  # The controller takes it out when it comes back.

@@ -71,6 +71,7 @@ def test_an_answer_to_what_is_not_asked_any_more_is_ignored() -> None:
         ((1, 1, 1, 1), (1, 2), 2),  # The leader's epoch 1 is shorter than ours.
         ((1, 1, 2, 2), (1, 5), 2),  # It never had our epoch 2.
         ((1, 1, 3, 3), (2, 3), 2),  # Nor did we have its epoch 2: back to where 1 ended.
+        ((1, 1, 1, 3), (2, 2), 3),  # The same; how its epoch 1 ended is asked with the next fetch.
         ((3, 3), (1, 1), 0),  # All of ours is newer than what we share.
         ((1, 1, 1), (1, -1), 1),  # It cannot tell: what is committed is safe.
     ],
@@ -99,10 +100,18 @@ def test_out_of_range_asks_where_the_leaders_log_lies() -> None:
     assert answered(following, error_code=ErrorCode.OFFSET_OUT_OF_RANGE) == AskOffsets()
     assert following.state is State.ASKING
     assert not following.may_fetch(NOW)
-    assert following.leader_offsets(0, 2) == Truncate(2)
+    assert following.leader_offsets(0, 2, NOW) == Truncate(2)
     assert following.may_fetch(NOW)
-    assert following.leader_offsets(7, 9) == StartAt(7)
-    assert following.leader_offsets(2, 9) is None
+    assert following.leader_offsets(7, 9, NOW) == StartAt(7)
+
+
+def test_out_of_range_of_an_offset_that_the_leader_has_is_tried_again_after_a_while() -> None:
+    following = follower(log(1, 1, 1))
+    for wait_ms in (10, 20, 40, 50):
+        assert answered(following, error_code=ErrorCode.OFFSET_OUT_OF_RANGE) == AskOffsets()
+        assert following.leader_offsets(2, 9, NOW) is None
+        assert not following.may_fetch(Monotonic(NOW + wait_ms - 1))
+        assert following.may_fetch(Monotonic(NOW + wait_ms))
 
 
 def test_a_follower_that_begins_anew_has_all_that_is_committed_before() -> None:
@@ -143,3 +152,22 @@ def test_the_leader_knows_what_we_have_once_it_has_answered_a_fetch_of_it() -> N
     assert not following.has_heard, "that was asked for when the log was another"
     answered(following)
     assert following.has_heard
+
+
+@pytest.mark.parametrize("useless", [{"diverging": (1, 1)}, {"has_records": True}])
+def test_an_answer_that_could_not_be_acted_upon_does_not_shorten_the_wait(
+    useless: dict[str, object],
+) -> None:
+    """There is no room to cut the log, or the records are damaged: each time anew."""
+    own = log(1, 1)
+    following = follower(own)
+    for wait_ms in (10, 20, 40, 50):
+        assert answered(following, **useless) is not None
+        following.failed(NOW)
+        assert not following.may_fetch(Monotonic(NOW + wait_ms - 1))
+        assert following.may_fetch(Monotonic(NOW + wait_ms))
+    answered(following, has_records=True)
+    own.append(1, 7)
+    following.appended(0)
+    following.failed(NOW)
+    assert following.may_fetch(Monotonic(NOW + 10))

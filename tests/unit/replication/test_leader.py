@@ -19,6 +19,7 @@ class Leading:
         isr_min: int = 2,
         log_end: int = 10,
         high_watermark: int = 10,
+        own_end: int | None = None,
         replicas: tuple[NodeId, ...] = ALL,
     ) -> None:
         self.eligible = {(TWO, 20), (THREE, 30)}
@@ -29,6 +30,7 @@ class Leading:
             isr_min=isr_min,
             lag_ms_max=LAG_MS,
             log_end=log_end,
+            own_end=own_end,
             high_watermark=high_watermark,
             is_eligible=lambda node, epoch: (node, epoch) in self.eligible,
             now=Monotonic(0),
@@ -54,6 +56,12 @@ def test_a_record_is_committed_when_everyone_in_sync_holds_it() -> None:
     assert leading.fetched(TWO, 11) == []
     assert leading.fetched(THREE, 11) == [Committed(11)]
     assert leading.leader.high_watermark == 11
+
+
+def test_a_new_leader_does_not_commit_what_is_not_on_its_disk_yet() -> None:
+    leading = Leading((ONE,), replicas=(ONE,), isr_min=1, high_watermark=4, own_end=7)
+    assert leading.tick(1) == [Committed(7)]
+    assert leading.leader.appended(10, Monotonic(2), own_end=10) == [Committed(10)]
 
 
 def test_a_leader_that_nobody_follows_commits_at_once() -> None:
@@ -95,7 +103,23 @@ def test_a_slow_follower_leaves_the_isr() -> None:
     decided = Assignment(5, 8, ALL, (ONE, TWO))
     pending = leading.leader.pending
     assert pending is not None
-    assert leading.leader.isr_decided(pending, decided, Monotonic(40)) == [Committed(11)]
+    assert leading.leader.isr_decided(pending, decided, Monotonic(40)) == []
+    assert leading.leader.assigned(decided, 11, Monotonic(41)) == [Committed(11)]
+
+
+def test_a_smaller_isr_counts_under_the_minimum_that_was_set_before_it() -> None:
+    """The answer may come before the metadata log, which tells of a minimum that was raised."""
+    leading = Leading((ONE, TWO), isr_min=1)
+    leading.appended(11)
+    (asked,) = leading.tick(99)
+    assert isinstance(asked, ProposeIsr)
+    decided = Assignment(5, 8, ALL, (ONE,))
+    assert leading.leader.isr_decided(asked, decided, Monotonic(100)) == []
+    assert leading.leader.high_watermark == 10
+    assert leading.tick(101) == []  # It is still asked for.
+    leading.leader.isr_min = 2
+    assert leading.leader.assigned(decided, 11, Monotonic(102)) == []
+    assert leading.leader.high_watermark == 10
 
 
 def test_a_follower_without_new_records_to_fetch_stays() -> None:

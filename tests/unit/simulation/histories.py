@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from ottla.simulation.operations import (
+from ottla.simulation.history.operations import (
     Key,
     Kind,
     Operation,

@@ -1,13 +1,14 @@
 """A small world for tests of the simulated network: two hosts, and peers that keep records."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from random import Random
 
 from ottla.env.network import Channel
-from ottla.simulation.loop import VirtualLoop
-from ottla.simulation.network import SimulatedNetwork
-from ottla.simulation.process import task_factory
-from ottla.simulation.trace import Trace
+from ottla.simulation.world.loop import VirtualLoop
+from ottla.simulation.world.network import SimulatedNetwork
+from ottla.simulation.world.process import task_factory
+from ottla.simulation.world.trace import Trace
 
 
 class Recorder:
@@ -39,6 +40,7 @@ class OpenFile:
     def __init__(self, data: bytes) -> None:
         self.path = "file"
         self.size = len(data)
+        self.truncations = 0
         self._data = data
 
     def read(self, position: int, size: int) -> bytes:
@@ -74,4 +76,5 @@ async def pair(network: SimulatedNetwork) -> tuple[Recorder, Recorder]:
 
     (await network.host("server").listen("", 9092, accept)).start()
     await network.host("client").connect("server", 9092, begin)
+    await asyncio.sleep(0.001)  # Until the server has polled.
     return connected[0], accepted[0]

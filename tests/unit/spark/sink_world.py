@@ -6,8 +6,8 @@ from typing import Any
 import pyarrow as pa
 
 from ottla.records.record import Record
-from ottla.spark.encoding import Body, Rows, encode
-from ottla.spark.sink_rows import Layout
+from ottla.spark.arrow.encoding import Body, Rows, encode
+from ottla.spark.sink.rows import Layout
 from ottla.testing import Broker
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))

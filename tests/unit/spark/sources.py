@@ -6,11 +6,11 @@ from ottla.client.blocking import Client
 from ottla.client.offsets import READ_UNCOMMITTED
 from ottla.env.network import Address
 from ottla.model.types import TopicPartition
-from ottla.spark.discovery import Discovery
-from ottla.spark.fetching import Fetcher
 from ottla.spark.options import Access
-from ottla.spark.source import Manner, Source
-from ottla.spark.source_options import SourceOptions, source_options
+from ottla.spark.source.discovery import Discovery
+from ottla.spark.source.fetching import Fetcher
+from ottla.spark.source.options import SourceOptions, source_options
+from ottla.spark.source.source import Manner, Source
 from ottla.testing import Broker
 
 

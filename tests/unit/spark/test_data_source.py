@@ -2,9 +2,9 @@ import pickle
 import subprocess
 import sys
 
-from ottla.spark.batch_reader import BatchReader
-from ottla.spark.schema import spark_schema
-from ottla.spark.stream_reader import StreamReader
+from ottla.spark.arrow.schema import spark_schema
+from ottla.spark.source.batch_reader import BatchReader
+from ottla.spark.source.stream_reader import StreamReader
 from pyspark_ottla import DefaultSource
 
 OPTIONS = {"kafka.bootstrap.servers": "localhost:9092", "subscribe": "x"}

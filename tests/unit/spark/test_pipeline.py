@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from ottla.spark.pipeline import load
-from ottla.spark.pipeline_model import PipelineError, check
+from ottla.spark.pipelines.model import PipelineError, check
 
 WHOLE = """\
 from ottla.spark.pipeline import Pipeline

@@ -1,6 +1,6 @@
 import json
 
-from ottla.cli import dead_letter_view
+from ottla.cli.views import dead_letter_view
 from ottla.model.types import TopicPartition
 from ottla.spark.reprocessing import Waiting, _as_json, replay_group
 

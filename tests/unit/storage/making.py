@@ -6,16 +6,21 @@ from struct import pack
 from ottla.model.types import TopicPartition, WallTime
 from ottla.records.batch import Batch
 from ottla.records.record import Record, build_batch
-from ottla.simulation.disk import SimulatedDisk
+from ottla.records.scan import ScanBudget
+from ottla.simulation.world.disk import SimulatedDisk
 from ottla.storage.cleanable import cleanable
 from ottla.storage.cleaning import Cleaning, CleaningLimits
 from ottla.storage.config import LogConfig
+from ottla.storage.deletion import remove_paths
+from ottla.storage.index import TimestampedOffset
 from ottla.storage.log import Log
+from ottla.storage.lookup import MaxTimestampSearch, TimestampSearch
 
 NOW = WallTime(1_700_000_000_000)
 DIRECTORY = "/data/t-0"
 NAME = TopicPartition("t", 0)
 SMALL = LogConfig(segment_bytes=1000, index_interval_bytes=200, file_delete_delay_ms=10)
+LOOKUP_BYTES_MAX = 1 << 20
 
 
 def make_disk(seed: int = 1) -> SimulatedDisk:
@@ -106,6 +111,19 @@ def fill(log: Log, count: int, *, size: int = 100) -> None:
         put(log, make_batch(size=size))
 
 
+def retain(log: Log, now: int, high_watermark: int) -> int:
+    """Delete what retention allows, as a broker does it; how many segments went."""
+    before = len(log.segments)
+    end = log.segments[-1].base_offset
+    for step in log.delete_old_segments(WallTime(now), high_watermark):
+        step.sync()
+    return before - len(log.segments) + (log.segments[-1].base_offset != end)
+
+
+def remove_deleted(log: Log, now: int) -> None:
+    remove_paths(log.disk, log.take_deleted(WallTime(now)))
+
+
 def read_all(log: Log, *, start: int | None = None, bytes_max: int = 500) -> list[Batch]:
     """Every batch from `start` on, in order, as a consumer would fetch them."""
     offset = log.log_start_offset if start is None else start
@@ -149,3 +167,18 @@ def clean_log(
             pass
         assert log.replace_segments(group, cleaned, WallTime(now))
     return cleaning.map.end_offset
+
+
+def finish_search(search: TimestampSearch | MaxTimestampSearch) -> TimestampedOffset | None:
+    for scan in search.steps():
+        if scan is not None:
+            assert scan.run_within(ScanBudget(10**9))
+    return search.found
+
+
+def find_by_timestamp(log: Log, timestamp: int) -> TimestampedOffset | None:
+    return finish_search(TimestampSearch(log, timestamp, LOOKUP_BYTES_MAX))
+
+
+def max_timestamp(log: Log) -> TimestampedOffset | None:
+    return finish_search(MaxTimestampSearch(log, LOOKUP_BYTES_MAX))

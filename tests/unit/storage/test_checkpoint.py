@@ -2,7 +2,7 @@ import pytest
 
 from ottla.model.errors import Damaged
 from ottla.model.types import TopicPartition
-from ottla.simulation.disk import Crashed
+from ottla.simulation.world.disk import Crashed
 from ottla.storage.checkpoint import (
     MetaProperties,
     decode_clean_shutdown,

@@ -11,7 +11,7 @@ from ottla.model.types import WallTime
 from ottla.records.batch import Batch
 from ottla.records.record import Record, build_batch, read_records
 from ottla.storage.cleanable import cleanable
-from ottla.storage.cleaning import Cleaning, CleaningLimits
+from ottla.storage.cleaning import STEP_RECORDS, Cleaning, CleaningLimits
 from ottla.storage.log import Log
 from ottla.storage.offset_map import ENTRY_BYTES
 from tests.unit.storage.making import (
@@ -25,6 +25,8 @@ from tests.unit.storage.making import (
     open_log,
     put,
     read_all,
+    remove_deleted,
+    retain,
 )
 
 CONFIG = replace(SMALL, is_compacted=True, is_deleted=False, delete_retention_ms=1000)
@@ -77,7 +79,7 @@ def test_cleaned_segments_are_merged_when_they_are_cleaned_again() -> None:
     assert len(records_of(log)) == 4
     names = {name for name in log.disk.list(DIRECTORY) if not name.endswith(".deleted")}
     assert {name for name in names if name.endswith(".snapshot")} == {f"{60:020d}.snapshot"}
-    log.remove_deleted(WallTime(NOW + 11))
+    remove_deleted(log, NOW + 11)
     assert set(log.disk.list(DIRECTORY)) == names
 
 
@@ -225,7 +227,7 @@ def test_a_log_that_went_on_meanwhile_is_left_alone() -> None:
     cleaned = cleaning.begin(group)
     list(cleaning.copy(group, cleaned))
     log.advance_log_start(15)
-    assert log.delete_old_segments(WallTime(NOW), 60)
+    assert retain(log, NOW, 60)
     before = records_of(log)
     assert not log.replace_segments(group, cleaned, NOW)
     assert records_of(log) == before
@@ -244,6 +246,19 @@ def test_damage_is_named_and_nothing_is_changed() -> None:
     with pytest.raises(Damaged, match="not cleaned") as damage:
         clean_log(log)
     assert damage.value.path == path
+
+
+def test_small_batches_of_many_records_are_steps_of_their_own() -> None:
+    log = open_log(make_disk(), replace(CONFIG, segment_bytes=1 << 20))
+    many = [(b"k", b"")] * STEP_RECORDS
+    write(log, many, many, codec=4)
+    log.roll(NOW)
+    log.sync()
+    part = cleanable(log, 0, log.end_offset, NOW)
+    cleaning = Cleaning(log, part, NOW, CleaningLimits())
+    assert len(list(cleaning.gather())) == 3
+    (group,) = cleaning.groups()
+    assert len(list(cleaning.copy(group, cleaning.begin(group)))) == 3
 
 
 def test_records_that_make_no_sense_are_damage() -> None:

@@ -5,11 +5,14 @@ import pytest
 
 from ottla.model.errors import ErrorCode, Refusal
 from ottla.model.types import TopicPartition, WallTime
-from ottla.simulation.disk import SimulatedDisk
+from ottla.simulation.world.disk import SimulatedDisk
 from ottla.storage.checkpoint import MetaProperties, decode_offsets
-from ottla.storage.checkpoints import HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS
+from ottla.storage.checkpoints import CLEANED, HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS
 from ottla.storage.config import LogConfig
-from ottla.storage.directory import DirectoryRefused, LogDirectory
+from ottla.storage.deletion import remove_paths
+from ottla.storage.directory import MOUNT_ID, DirectoryRefused, LogDirectory
+from ottla.storage.hosted import HOSTED
+from ottla.storage.new_log import make_files
 from tests.unit.storage.making import NOW, fill, make_batch, put, read_all
 
 META = MetaProperties("cluster", 1, bytes(16))
@@ -79,6 +82,16 @@ def test_a_killed_broker_is_not_taken_for_a_clean_one() -> None:
     assert opened(disk).power_was_lost
 
 
+def test_logs_of_a_killed_broker_survive_a_power_loss_after_the_next_start() -> None:
+    for seed in range(20):
+        disk = SimulatedDisk(Random(seed))
+        fill(opened(disk).create_log(NAME, TOPIC_ID, CONFIG, NOW), 3)
+        disk.kill()
+        opened(disk)
+        disk.cut_power()
+        assert disk.is_directory(f"/logs/a/{NAME}")
+
+
 def test_a_broker_that_was_killed_while_the_machine_stayed_up_has_lost_nothing() -> None:
     disk = new_disk()
     directory = opened(disk)
@@ -91,13 +104,38 @@ def test_a_broker_that_was_killed_while_the_machine_stayed_up_has_lost_nothing()
     assert opened(disk).previous_broker_epoch is None
 
 
+def test_a_broker_epoch_of_another_mount_of_the_same_boot_is_not_vouched_for() -> None:
+    disk = new_disk()
+    directory = opened(disk)
+    directory.note_broker_epoch(7)
+    disk.sync_filesystem("/logs/a")
+    directory.abandon()
+    disk.cut_power()
+    again = opened(disk)
+    assert disk.exists("/logs/a/ottla.broker-epoch")
+    assert (again.previous_broker_epoch, again.power_was_lost) == (None, True)
+
+
 def test_what_a_failed_disk_wrote_is_not_vouched_for() -> None:
     disk = new_disk()
     directory = opened(disk)
     directory.note_broker_epoch(7)
     directory.failed(OSError(errno.EIO, "gone"))
     directory.abandon()
-    assert opened(disk).previous_broker_epoch is None
+    again = opened(disk)
+    assert (again.previous_broker_epoch, again.power_was_lost) == (None, True)
+
+
+def test_where_no_mount_is_known_a_kill_counts_as_a_power_loss(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    disk = new_disk()
+    monkeypatch.setattr(disk, "mount_id", lambda _: "")
+    directory = opened(disk)
+    directory.note_broker_epoch(7)
+    directory.abandon()
+    again = opened(disk)
+    assert (again.previous_broker_epoch, again.power_was_lost) == (None, True)
 
 
 def test_a_damaged_log_is_named_and_the_others_serve() -> None:
@@ -162,9 +200,9 @@ def test_a_deleted_partition_is_renamed_and_removed_later() -> None:
     assert NAME not in directory.logs
     renamed = f"orders-0.{'0' * 32}-delete"
     assert renamed in disk.list("/logs/a")
-    directory.remove_deleted(WallTime(NOW + 49))
+    remove_paths(disk, directory.take_deleted(WallTime(NOW + 49)))
     assert renamed in disk.list("/logs/a")
-    directory.remove_deleted(WallTime(NOW + 50))
+    remove_paths(disk, directory.take_deleted(WallTime(NOW + 50)))
     assert renamed not in disk.list("/logs/a")
     assert piece is not None
     assert len(piece.read()) == piece.size
@@ -178,7 +216,7 @@ def test_what_was_being_deleted_is_removed_after_a_restart() -> None:
     disk.kill()
     again = opened(disk)
     assert again.logs == {}
-    again.remove_deleted(NOW)
+    remove_paths(disk, again.take_deleted(NOW))
     assert not [name for name in disk.list("/logs/a") if name.endswith("-delete")]
 
 
@@ -216,9 +254,17 @@ def test_truncation_lowers_what_was_written_down_before_it_cuts() -> None:
     log = directory.create_log(NAME, TOPIC_ID, CONFIG, NOW)
     fill(log, 20)
     log.sync()
+    directory.checkpoints.cleaned[NAME] = 9
     directory.checkpoint()
-    directory.checkpoints.note_cleaned(NAME, 9)
+    assert offsets(disk, CLEANED) == {NAME: 9}
+    with pytest.raises(AssertionError):
+        directory.truncate_log(NAME, 4)
+    assert directory.lower_recovery_point(NAME, 4)
+    assert directory.lower_recovery_point(NAME, 4), "it is not on disk yet"
+    directory.checkpoint()
+    assert not directory.lower_recovery_point(NAME, 4)
     directory.truncate_log(NAME, 4)
+    assert offsets(disk, CLEANED) == {NAME: 4}
     assert directory.checkpoints.cleaned == {NAME: 4}
     assert offsets(disk, RECOVERY_POINTS) == {NAME: 4}
     put(log, make_batch())
@@ -226,6 +272,8 @@ def test_truncation_lowers_what_was_written_down_before_it_cuts() -> None:
     again = opened(disk)
     assert again.damaged == {}
     assert len(read_all(again.logs[NAME])) == 5
+    assert again.lower_recovery_point(NAME, 0)
+    again.checkpoint()
     again.start_log_at(NAME, 100)
     disk.kill()
     assert opened(disk).logs[NAME].end_offset == 100
@@ -298,3 +346,89 @@ def test_the_metadata_log_is_opened_by_its_owner_and_always_scanned() -> None:
     directory.load_logs(lambda _: CONFIG, NOW)
     assert directory.logs == {}
     assert directory.open_log(metadata, CONFIG, NOW).end_offset == 3
+
+
+def test_a_log_is_not_cut_below_what_a_file_says_to_be_compacted() -> None:
+    """Compaction may be ahead of the recovery point that is on disk: both are lowered before."""
+    disk = new_disk()
+    directory = opened(disk)
+    log = directory.create_log(NAME, TOPIC_ID, CONFIG, NOW)
+    fill(log, 20)
+    directory.checkpoints.cleaned[NAME] = 9
+    log.recovery_point = 4
+    directory.checkpoint()
+    assert directory.lower_recovery_point(NAME, 5)
+    assert offsets(disk, CLEANED) == {NAME: 9}
+    directory.checkpoint()
+    assert not directory.lower_recovery_point(NAME, 5)
+    assert offsets(disk, CLEANED) == {NAME: 5}
+
+
+def test_a_high_watermark_on_disk_is_lowered_before_a_log_is_cut_below_it() -> None:
+    """As after an unclean election: else the log would count as damaged after a kill."""
+    disk = new_disk()
+    directory = opened(disk)
+    fill(directory.create_log(NAME, TOPIC_ID, CONFIG, NOW), 20)
+    draft = directory.checkpoints.draft_high_watermarks({NAME: 9})
+    assert draft is not None
+    draft.write()
+    directory.checkpoints.written(draft)
+    assert not directory.lower_recovery_point(NAME, 9)
+    assert directory.lower_recovery_point(NAME, 4)
+    directory.checkpoint({NAME: 4})
+    assert not directory.lower_recovery_point(NAME, 4)
+    directory.truncate_log(NAME, 4)
+    disk.kill()
+    assert opened(disk).damaged == {}
+
+
+def test_a_log_that_ends_before_what_was_committed_is_damaged() -> None:
+    disk = new_disk()
+    directory = opened(disk)
+    fill(directory.create_log(NAME, TOPIC_ID, CONFIG, NOW), 3)
+    directory.checkpoint({NAME: 3})
+    disk.kill()
+    disk.open(f"/logs/a/{NAME}/{0:020d}.log").truncate(0)
+    remains = opened(disk)
+    assert "all below 3 was" in str(remains.damaged[NAME])
+    assert not remains.logs
+    disk.kill()
+    disk.cut_power()  # Then it may have been lost by right.
+    disk.remove(f"/logs/a/{RECOVERY_POINTS}")
+    assert opened(disk).logs[NAME].end_offset == 0
+
+
+def test_what_power_took_is_not_missed_after_a_later_kill() -> None:
+    disk = new_disk()
+    directory = opened(disk)
+    fill(directory.create_log(NAME, TOPIC_ID, CONFIG, NOW), 3)
+    directory.create_log(OTHER, TOPIC_ID, CONFIG, NOW)
+    directory.checkpoint({NAME: 3, OTHER: 0})
+    disk.kill()
+    disk.open(f"/logs/a/{NAME}/{0:020d}.log").truncate(0)
+    remove_paths(disk, [f"/logs/a/{OTHER}"])
+    for name in (RECOVERY_POINTS, MOUNT_ID):  # Of another mount, as after a power cut.
+        disk.remove(f"/logs/a/{name}")
+    for _ in range(2):
+        found = opened(disk)
+        assert (found.damaged, found.hosted) == ({}, {(TOPIC_ID, 0)})
+        assert list(found.logs) == [NAME]
+        disk.kill()
+
+
+def test_a_log_of_which_a_kill_left_but_the_beginning_is_new() -> None:
+    disk = new_disk()
+    opened(disk)
+    make_files(disk, "/logs/a", NAME, TOPIC_ID)
+    disk.remove(f"/logs/a/{NAME}/{0:020d}.log")
+    disk.kill()
+    assert opened(disk).logs[NAME].end_offset == 0
+
+
+def test_a_log_is_not_begun_if_that_cannot_be_noted() -> None:
+    disk = new_disk()
+    directory = opened(disk)
+    disk.fail("append", errno.ENOSPC, path_contains=HOSTED)
+    with pytest.raises(OSError, match="append"):
+        directory.create_log(NAME, TOPIC_ID, CONFIG, NOW)
+    assert not directory.logs

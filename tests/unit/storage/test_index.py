@@ -2,7 +2,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.storage.index import BadIndex, OffsetIndex, TimeIndex, last_time_entry
+from ottla.storage.index import (
+    POSITION_MAX,
+    BadIndex,
+    OffsetIndex,
+    TimeIndex,
+    last_time_entry,
+)
 
 
 def offsets_of(entries: list[tuple[int, int]], base: int = 100) -> OffsetIndex:
@@ -102,3 +108,10 @@ def test_the_last_time_entry_is_read_alone() -> None:
 
 def test_an_offset_beyond_four_bytes_is_looked_up_all_the_same() -> None:
     assert offsets_of([(105, 7)]).position_before(2**40) == 7
+
+
+def test_a_position_that_four_bytes_cannot_say_is_left_out_of_the_index() -> None:
+    index = OffsetIndex(0)
+    index.add(1, POSITION_MAX)
+    index.add(2, POSITION_MAX + 1)
+    assert index.position_before(5) == POSITION_MAX

@@ -1,6 +1,6 @@
 """What the names in a directory say of work that was not finished."""
 
-from ottla.simulation.disk import SimulatedDisk
+from ottla.simulation.world.disk import SimulatedDisk
 from ottla.storage.interrupted import InterruptedWork
 from tests.unit.storage.making import DIRECTORY, make_batch, make_disk
 

@@ -1,7 +1,9 @@
+from dataclasses import replace
+
 import pytest
 
 from ottla.model.errors import Damaged
-from ottla.simulation.disk import SimulatedDisk
+from ottla.simulation.world.disk import SimulatedDisk
 from ottla.storage.files import file_name
 from ottla.storage.log import Log
 from ottla.storage.producer_snapshot import snapshots_in
@@ -55,6 +57,22 @@ def test_a_tail_that_was_not_closed_cleanly_is_damage() -> None:
     disk.open(log.segments[-1].log_path).append([b"more"])
     with pytest.raises(Damaged, match="closed cleanly"):
         open_log(disk)
+
+
+@pytest.mark.parametrize("bit", [4, 36])
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_batch_that_does_not_begin_where_another_ended_is_damage(bit: int, clean: bool) -> None:
+    """No checksum covers its base offset."""
+    disk = make_disk()
+    config = replace(SMALL, index_interval_bytes=4096)  # All of it is walked through.
+    log = open_log(disk, config)
+    for _ in range(3):
+        put(log, make_batch())
+    log.close()
+    second = log.segments[-1].size // 3
+    disk.flip_bit(log.segments[-1].log_path, second + 7 - bit // 8, bit % 8)
+    with pytest.raises(Damaged, match="record batch"):
+        open_log(disk, config, clean=clean)
 
 
 def test_segments_below_the_recovery_point_are_not_scanned() -> None:

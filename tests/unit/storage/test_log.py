@@ -1,10 +1,14 @@
 import errno
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
+from itertools import product
 
 import pytest
 
-from ottla.model.errors import ErrorCode, Refusal
+from ottla.model.errors import Damaged, ErrorCode, Refusal
 from ottla.model.types import WallTime
+from ottla.simulation.world.disk import SimulatedDisk
 from ottla.storage.config import LogConfig
 from ottla.storage.log import Log
 from ottla.storage.producer_snapshot import decode_snapshot
@@ -14,12 +18,15 @@ from tests.unit.storage.making import (
     NOW,
     SMALL,
     fill,
+    find_by_timestamp,
     make_batch,
     make_disk,
     make_marker,
     open_log,
     put,
     read_all,
+    remove_deleted,
+    retain,
 )
 
 BATCH_BYTES = make_batch().size
@@ -216,7 +223,9 @@ def test_truncation_removes_batches_segments_epochs_and_producers() -> None:
     for number in range(20):
         put(log, make_batch(producer_id=1, sequence=number), leader_epoch=number // 5)
     log.sync()
+    log.high_watermark = 9
     log.truncate_to(7)
+    assert log.high_watermark == 7
     assert [batch.base_offset for batch in read_all(log)] == list(range(7))
     assert log.epochs.entries() == [(0, 0), (1, 5)]
     assert log.producers.by_id[1].last_sequence == 6
@@ -252,19 +261,19 @@ def test_old_segments_go_and_the_log_starts_later() -> None:
     log = open_log(disk, replace(SMALL, retention_ms=100))
     fill(log, 20)
     second = bases(log)[1]
-    assert log.delete_old_segments(NOW, log.end_offset) == 0
+    assert retain(log, NOW, log.end_offset) == 0
     log.config = replace(SMALL, retention_bytes=log.size_bytes - log.segments[0].size)
-    assert log.delete_old_segments(NOW, log.end_offset) == 1
+    assert retain(log, NOW, log.end_offset) == 1
     assert log.log_start_offset == second
     assert [name for name in disk.list(DIRECTORY) if name.endswith(".deleted")]
-    log.remove_deleted(WallTime(NOW + 10))
+    remove_deleted(log, NOW + 10)
     assert not [name for name in disk.list(DIRECTORY) if name.endswith(".deleted")]
 
 
 def test_when_all_is_old_an_empty_segment_remains() -> None:
     log = open_log(make_disk(), replace(SMALL, retention_ms=100))
     fill(log, 20)
-    assert log.delete_old_segments(WallTime(NOW + 1000), log.end_offset) > 1
+    assert retain(log, NOW + 1000, log.end_offset) > 1
     assert (log.log_start_offset, log.end_offset, log.size_bytes) == (20, 20, 0)
     fill(log, 1)
     assert log.end_offset == 21
@@ -359,3 +368,156 @@ def test_producers_expire() -> None:
     put(log, make_batch(producer_id=1))
     log.expire_producers(WallTime(NOW + SMALL.producer_id_expiration_ms))
     assert log.producers.by_id == {}
+
+
+FAR = 3 * 2**31  # Compaction on the leader left nothing between.
+
+
+@pytest.mark.parametrize("before", [[], [0]])
+def test_batches_beyond_a_gap_of_more_than_31_bits_go_into_a_segment_of_their_own(
+    before: list[int],
+) -> None:
+    disk = make_disk()
+    log = open_log(disk)
+    offsets = [*before, FAR, FAR + 1, 2 * FAR]
+    first, *rest = [
+        make_batch(base_offset=offset, leader_epoch=1, producer_id=1, sequence=sequence)
+        for sequence, offset in enumerate(offsets)
+    ]
+    log.append([first], NOW)
+    log.append(rest, NOW)
+    assert bases(log) == [0, FAR, 2 * FAR]
+    for clean in (False, True):
+        log.close()
+        log = open_log(disk, clean=clean)
+        assert [batch.base_offset for batch in read_all(log)] == offsets
+        assert log.producers.by_id[1].last_sequence == len(offsets) - 1
+        found = find_by_timestamp(log, NOW)
+        assert found is not None
+        assert found.offset == offsets[0]
+    log.truncate_to(2 * FAR)
+    assert (log.end_offset, bases(log)) == (2 * FAR, [0, FAR])
+    assert put(log, make_batch(), leader_epoch=2) == [2 * FAR]
+    log.truncate_to(FAR + 1)
+    assert put(log, make_batch(), leader_epoch=3) == [FAR + 1]
+    assert [batch.base_offset for batch in read_all(log)] == [*before, FAR, FAR + 1]
+
+
+def test_an_append_far_above_the_base_of_an_emptied_segment_rolls() -> None:
+    log = open_log(make_disk())
+    log.append([make_batch(base_offset=FAR, leader_epoch=1)], NOW)
+    log.truncate_to(FAR)
+    assert bases(log) == [0]
+    assert put(log, make_batch(), leader_epoch=2) == [FAR]
+    assert bases(log) == [0, FAR]
+
+
+def test_a_write_beyond_a_wide_gap_that_fails_is_taken_back() -> None:
+    disk = make_disk()
+    log = open_log(disk)
+    fill(log, 1)
+    disk.fail("append", errno.ENOSPC, path_contains=f"{FAR:020d}.log")
+    with pytest.raises(OSError, match="simulated"):
+        log.append([make_batch(base_offset=FAR, leader_epoch=1)], NOW)
+    assert (log.end_offset, bases(log)) == (1, [0])
+    log.append([make_batch(base_offset=FAR, leader_epoch=1)], NOW)
+    assert bases(log) == [0, FAR]
+
+
+def _prepared(seed: int) -> tuple[SimulatedDisk, Log]:
+    disk = make_disk(seed)
+    log = open_log(disk)
+    fill(log, 20)
+    log.sync()
+    return disk, log
+
+
+def _changes() -> dict[str, Callable[[Log], None]]:
+    return {
+        "cut within a segment": lambda log: log.truncate_to(log.segments[-1].base_offset + 1),
+        "cut of segments": lambda log: log.truncate_to(8),
+        "cut to the start of one": lambda log: log.truncate_to(log.segments[2].base_offset),
+        "start elsewhere": lambda log: log.start_at(5),
+        "flush that rolls": lambda log: put(log, *[make_batch() for _ in range(9)]) and None,
+    }
+
+
+@pytest.mark.parametrize("name", _changes())
+@pytest.mark.parametrize("error", [errno.ENFILE, errno.ENOSPC])
+def test_a_change_that_fails_for_now_is_finished_before_the_next_write(
+    name: str, error: int
+) -> None:
+    """Whichever operation fails, or two in a row: none may leave the files as nobody knows them."""
+    change = _changes()[name]
+    for count, again in product(range(1, 40), (0, 1, 2)):
+        disk, log = _prepared(count)
+        before = [batch.base_offset for batch in read_all(log)]
+        disk.fail_at = (disk.operations + count, error)
+        try:
+            change(log)
+        except OSError:
+            pass
+        else:
+            return  # It has fewer operations than that.
+        end = log.end_offset
+        if again:
+            disk.fail_at = (disk.operations + again, error)
+            with suppress(OSError):
+                log.append([make_batch(base_offset=end)], NOW)
+        disk.fail_at = None
+        log.append([make_batch(base_offset=log.end_offset)], NOW)
+        expected = [offset for offset in before if log.log_start_offset <= offset < end]
+        expected += range(end, log.end_offset)
+        assert [batch.base_offset for batch in read_all(log)] == expected, (count, again)
+        disk.kill()
+        found = open_log(disk, clean=False, log_start_offset=log.log_start_offset)
+        assert [batch.base_offset for batch in read_all(found)] == expected, (count, again)
+    pytest.fail("more operations than were tried")
+
+
+def test_what_is_staged_while_a_cut_is_unfinished_is_refused_once() -> None:
+    disk, log = _prepared(1)
+    disk.fail("rename", errno.ENOSPC)
+    with pytest.raises(OSError, match="rename"):
+        log.truncate_to(8)
+    log.stage(make_batch(), 1)
+    with pytest.raises(OSError, match="cut first"):
+        log.flush(NOW)
+    assert put(log, make_batch(), leader_epoch=1) == [8]
+    assert [batch.base_offset for batch in read_all(log)] == list(range(9))
+
+
+def test_a_staged_offset_is_taken_back_without_a_look_at_the_disk() -> None:
+    """A partition is taken offline because its disk cannot be used."""
+    disk, log = _prepared(1)
+    log.stage(make_batch(), 1)
+    disk.rename(DIRECTORY, DIRECTORY + ".gone")
+    log.truncate_to(log.end_offset)
+    assert log.staged_end == 20
+
+
+def test_a_log_that_was_cut_by_hand_is_damaged_and_takes_nothing() -> None:
+    disk = make_disk()
+    fill(log := open_log(disk), 3)
+    log.close()
+    log = open_log(disk)
+    disk.open(log.segments[-1].log_path).truncate(0)
+    log.stage(make_batch(), 0)
+    with pytest.raises(Damaged, match="shorter"):
+        log.flush(NOW)
+    assert (log.end_offset, log.staged_end) == (3, 3)
+
+
+def test_a_transaction_index_that_cannot_be_read_for_now_takes_the_marker_back() -> None:
+    disk = make_disk()
+    log = open_log(disk)
+    put(log, make_batch(producer_id=1, is_transactional=True))
+    log.close()
+    log = open_log(disk)
+    disk.open(log.segments[-1].path(".txnindex"), create=True)
+    disk.fail("read", errno.ENFILE, path_contains=".txnindex")
+    log.stage(make_marker(1, is_abort=True), 0, is_client=False)
+    with pytest.raises(OSError, match="read"):
+        log.flush(NOW)
+    assert put(log, make_batch()) == [1]
+    assert [batch.base_offset for batch in read_all(log)] == [0, 1]

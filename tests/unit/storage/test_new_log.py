@@ -6,7 +6,7 @@ import pytest
 
 from ottla.model.errors import Damaged
 from ottla.model.types import TopicPartition, WallTime
-from ottla.simulation.disk import SimulatedDisk
+from ottla.simulation.world.disk import SimulatedDisk
 from ottla.storage.config import LogConfig
 from ottla.storage.new_log import make_files, open_new_log
 from ottla.storage.open_files import OpenFiles

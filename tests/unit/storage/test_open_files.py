@@ -54,3 +54,25 @@ def test_a_file_stays_open_until_it_is_dropped() -> None:
     files.keep("/data/x", first)
     assert files.file("/data/x") is first
     files.close()
+
+
+def test_who_reopens_a_file_gets_the_one_that_somebody_still_sends_from() -> None:
+    """Its truncations tell the sender that other bytes may be there."""
+    disk = make_disk()
+    for name in "xyz":
+        disk.open(f"/data/{name}", create=True).append([b"abc"])
+    files = OpenFiles(disk, files_max=1)
+    sent = files.file("/data/x")
+    files.file("/data/y")
+    assert files.reopen("/data/x") is sent
+    files.drop("/data/x")
+    assert files.reopen("/data/x") is not sent, "it is another file of that name"
+
+
+def test_a_file_that_nobody_has_is_opened_again() -> None:
+    disk = make_disk()
+    files = OpenFiles(disk, files_max=1)
+    files.reopen("/data/x", create=True).append([b"abc"])
+    files.file("/data/x")
+    files.drop("/data/x")
+    assert not disk.open_files

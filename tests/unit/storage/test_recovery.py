@@ -1,7 +1,7 @@
 import pytest
 
 from ottla.model.errors import Damaged
-from ottla.simulation.disk import SimulatedDisk
+from ottla.simulation.world.disk import SimulatedDisk
 from ottla.storage.config import LogConfig
 from ottla.storage.log import Log
 from ottla.storage.recovery import find_batch

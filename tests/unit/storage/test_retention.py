@@ -5,7 +5,16 @@ import pytest
 from ottla.model.types import WallTime
 from ottla.storage.config import LogConfig
 from ottla.storage.retention import deletable
-from tests.unit.storage.making import NOW, make_batch, make_disk, open_log, put
+from tests.unit.storage.making import (
+    NOW,
+    fill,
+    make_batch,
+    make_disk,
+    open_log,
+    put,
+    read_all,
+    retain,
+)
 
 CONFIG = LogConfig(segment_bytes=400, retention_ms=-1)
 
@@ -71,3 +80,15 @@ def test_records_without_timestamps_are_as_old_as_their_file() -> None:
             )
             == expected
         )
+
+
+def test_the_only_segment_stays_while_a_batch_for_it_is_staged() -> None:
+    log = open_log(make_disk(), LogConfig(retention_ms=1000))
+    fill(log, 2)
+    log.stage(make_batch(), 0)
+    later = NOW + 10**9
+    assert retain(log, later, 2) == 0
+    log.flush(WallTime(NOW))
+    assert [batch.base_offset for batch in read_all(log)] == [0, 1, 2]
+    assert retain(log, later, 3) == 1
+    assert log.log_start_offset == 3

@@ -5,8 +5,9 @@ import pytest
 
 from ottla.model.types import WallTime
 from ottla.storage.config import LogConfig
+from ottla.storage.index import RELATIVE_OFFSET_MAX
 from ottla.storage.open_files import OpenFiles
-from ottla.storage.rolling import Rolling
+from ottla.storage.rolling import Rolling, next_base_offset
 from ottla.storage.segment import Segment
 from tests.unit.storage.making import DIRECTORY, NOW, make_batch, make_disk
 
@@ -112,3 +113,11 @@ CONFIGS = {
     for config in (CONFIG, OTHER)
     for size in (24, 1000)
 }
+
+
+def test_a_segment_begins_where_all_of_its_first_batch_has_relative_offsets() -> None:
+    segment = segment_with(NOW)
+    last = segment.next_offset + RELATIVE_OFFSET_MAX
+    assert next_base_offset(segment, make_batch(3, base_offset=last - 2).placed) == 1
+    beyond = make_batch(3, base_offset=last - 1)
+    assert next_base_offset(segment, beyond.placed) == beyond.base_offset

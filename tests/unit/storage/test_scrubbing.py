@@ -7,7 +7,7 @@ import pytest
 from ottla.model.errors import Damaged
 from ottla.records.batch import ASSIGNED, LOG_OVERHEAD_BYTES
 from ottla.records.record import Record, build_batch
-from ottla.simulation.disk import SimulatedDisk
+from ottla.simulation.world.disk import SimulatedDisk
 from ottla.storage import scrubbing
 from ottla.storage.scrubbing import check_batches
 

@@ -3,7 +3,7 @@ import itertools
 import pytest
 
 from ottla.model.errors import Damaged
-from ottla.simulation.disk import SimulatedDisk
+from ottla.simulation.world.disk import SimulatedDisk
 from ottla.storage.files import INDEX, TIME_INDEX
 from ottla.storage.index import OffsetIndex, TimeIndex
 from ottla.storage.open_files import OpenFiles
@@ -187,3 +187,11 @@ def test_scanning_stops_at_a_batch_that_is_not_whole() -> None:
     segment = make_segment(make_disk())
     grow(segment, 3)
     assert len(list(scan(segment.open_file(), 0, segment.size - 1))) == 2
+
+
+def test_a_transaction_index_that_cannot_be_right_is_damage() -> None:
+    disk = make_disk()
+    segment = Segment(OpenFiles(disk), DIRECTORY, 0)
+    disk.open(segment.path(".txnindex"), create=True).append([b"half an entry"])
+    with pytest.raises(Damaged, match="txnindex"):
+        segment.transactions()

@@ -3,7 +3,7 @@
 from ottla.model.types import WallTime
 from ottla.storage.cleanable import cleanable
 from ottla.storage.cleaning import Cleaning, CleaningLimits
-from ottla.storage.deletion import Deletion
+from ottla.storage.deletion import Deletion, remove_paths
 from ottla.storage.log import Log
 from ottla.storage.segment import Segment
 from ottla.storage.swapping import discard, swap_in
@@ -33,7 +33,7 @@ def test_the_new_files_take_the_old_names_and_the_old_ones_wait_for_removal() ->
     assert not {name for name in found if name.startswith(second) and "deleted" not in name}
     assert not {name for name in found if name.endswith((".swap", ".cleaned"))}
     assert f"{second}.snapshot.deleted" in found
-    deletion.remove_due(WallTime(NOW + 10))
+    remove_paths(log.disk, deletion.take_due(WallTime(NOW + 10)))
     assert not {name for name in log.disk.list(DIRECTORY) if name.endswith(".deleted")}
 
 

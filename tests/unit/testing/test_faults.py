@@ -1,6 +1,6 @@
 import pytest
 
-from ottla.broker.faults import Delay, Drop, Fail, LoseAnswer
+from ottla.broker.wire.faults import Delay, Drop, Fail, LoseAnswer
 from ottla.model.errors import ErrorCode
 from ottla.protocol.apis import ApiKey
 from ottla.testing.faults import FaultOrder, api_key, error_code

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from ottla.broker.settings_error import SettingsError
+from ottla.broker.settings.error import SettingsError
 from ottla.env.loop import DispatchLoop
 from ottla.storage.identity import DirectoryRefused
 from ottla.testing.faults import FaultOrder

@@ -7,10 +7,11 @@ ApiVersions itself, so that the client can ask again (KIP-511).
 import re
 from typing import Final
 
-from ottla.broker.connection import Reply
-from ottla.broker.dispatch import SERVED, Served, handles, send
-from ottla.broker.server import Broker
-from ottla.metadata.features import SUPPORTED
+from ottla.broker.handlers.context import QuorumContext
+from ottla.broker.wire.apis import APIS, Listener, handles, served_on
+from ottla.broker.wire.connection import Reply
+from ottla.broker.wire.responses import send
+from ottla.metadata.image.features import SUPPORTED
 from ottla.model.errors import ErrorCode
 from ottla.protocol.apis import ApiKey
 from ottla.protocol.messages import api_versions as wire
@@ -21,10 +22,10 @@ ZERO_LEVEL_SINCE: Final = 4
 
 
 @handles(wire.Request)
-def handle(request: wire.Request | None, reply: Reply, broker: Broker) -> None:
+def handle(request: wire.Request | None, reply: Reply, broker: QuorumContext) -> None:
     if request is None:
         reply.version = 0
-        known = SERVED[ApiKey.API_VERSIONS].versions
+        known = APIS[ApiKey.API_VERSIONS].versions
         only = [wire.ApiVersion(ApiKey.API_VERSIONS, known[0], known[-1])]
         send(reply, wire.Response(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=only))
         return
@@ -33,16 +34,17 @@ def handle(request: wire.Request | None, reply: Reply, broker: Broker) -> None:
         if not all(SOFTWARE.fullmatch(name) for name in names):
             send(reply, wire.Response(error_code=ErrorCode.INVALID_REQUEST))
             return
-        reply.connection.software = " ".join(names)
-    served = broker.dispatchers[reply.connection.listener].served
-    send(reply, _response(broker, served, reply.version))
+    is_controller = reply.connection.listener in broker.settings.controller_listener_names
+    listener = Listener.CONTROLLER if is_controller else Listener.BROKER
+    send(reply, _response(broker, listener, reply.version))
 
 
-def _response(broker: Broker, served: dict[int, Served], version: int) -> wire.Response:
+def _response(broker: QuorumContext, listener: Listener, version: int) -> wire.Response:
     return wire.Response(
         api_keys=[
-            wire.ApiVersion(key, api.versions[0], api.versions[-1])
-            for key, api in sorted(served.items())
+            wire.ApiVersion(key, versions[0], versions[-1])
+            for key, api in sorted(served_on(listener).items())
+            if (versions := api.versions_on(listener))
         ],
         supported_features=[
             wire.SupportedFeatureKey(name, levels.min_version, levels.max_version)

@@ -6,23 +6,23 @@ v1  member_type
 from functools import partial
 from typing import Any
 
-from ottla.broker.cluster_view import GROUP_OPERATIONS
-from ottla.broker.connection import Reply
-from ottla.broker.dispatch import handles, send
-from ottla.broker.group_requests import command_of, gather
-from ottla.broker.server import Broker
+from ottla.broker.coordinators.group_requests import GroupContext, command_of, gather, respond
+from ottla.broker.wire.apis import handles
+from ottla.broker.wire.cluster_view import GROUP_OPERATIONS
+from ottla.broker.wire.connection import Reply
 from ottla.groups.coordinator import DescribeConsumerGroup
 from ottla.model.errors import ErrorCode, Refusal
 from ottla.protocol.messages import consumer_group_describe as wire
 
 
 @handles(wire.Request)
-def handle(request: wire.Request, reply: Reply, broker: Broker) -> None:
+def handle(request: wire.Request, reply: Reply, broker: GroupContext) -> None:
+    groups = list(dict.fromkeys(request.group_ids))
     asks = [
         partial(broker.groups.ask, group, command_of(DescribeConsumerGroup(group), reply))
         if group
         else _refuse
-        for group in request.group_ids
+        for group in groups
     ]
 
     def answer(answers: list[Any]) -> None:
@@ -30,15 +30,15 @@ def handle(request: wire.Request, reply: Reply, broker: Broker) -> None:
             wire.DescribedGroup(answer.code, answer.message, group)
             if isinstance(answer, Refusal)
             else answer
-            for group, answer in zip(request.group_ids, answers, strict=True)
+            for group, answer in zip(groups, answers, strict=True)
         ]
         if request.include_authorized_operations:
             for group in described:
                 if not group.error_code:
                     group.authorized_operations = GROUP_OPERATIONS
-        send(reply, wire.Response(groups=described))
+        respond(reply, wire.Response(groups=described))
 
-    gather(asks, answer)
+    gather(asks, answer, broker)
 
 
 def _refuse(_: object) -> None:

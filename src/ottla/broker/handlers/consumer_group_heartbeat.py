@@ -5,13 +5,12 @@ v1  subscribed_topic_regex; members choose their own ids
 Joining, leaving, giving up partitions and getting others all happen in this one request.
 """
 
-from ottla.broker.connection import Reply
-from ottla.broker.dispatch import handles
-from ottla.broker.group_requests import coordinate
-from ottla.broker.server import Broker
+from ottla.broker.coordinators.group_requests import GroupContext, coordinate
+from ottla.broker.wire.apis import handles
+from ottla.broker.wire.connection import Reply
 from ottla.protocol.messages import consumer_group_heartbeat as wire
 
 
 @handles(wire.Request)
-def handle(request: wire.Request, reply: Reply, broker: Broker) -> None:
+def handle(request: wire.Request, reply: Reply, broker: GroupContext) -> None:
     coordinate(request, reply, broker)

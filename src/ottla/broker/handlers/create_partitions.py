@@ -3,14 +3,17 @@
 The controller checks and decides; the new partitions are hosted here before the answer leaves.
 """
 
-from ottla.broker.dispatch import Context, handles
-from ottla.broker.server import Broker
+from ottla.broker.handlers.context import PartitionContext
+from ottla.broker.wire.apis import handles
+from ottla.broker.wire.request_context import RequestContext
 from ottla.protocol.messages import create_partitions as wire
 
 
 @handles(wire.Request)
-async def handle(request: wire.Request, context: Context, broker: Broker) -> wire.Response:
-    response = await broker.quorum.submit(request)
+async def handle(
+    request: wire.Request, context: RequestContext, broker: PartitionContext
+) -> wire.Response:
+    response = await context.submit(request)
     assert isinstance(response, wire.Response), "the controller answers in kind"
     await broker.partitions.hosting.wait_hosted(context.connection.listener)
     return response

@@ -3,8 +3,9 @@
 v3  TOPIC_DELETION_DISABLED where `delete.topic.enable` is false     v6  topics by id
 """
 
-from ottla.broker.dispatch import Context, handles
-from ottla.broker.server import Broker
+from ottla.broker.context import BrokerContext
+from ottla.broker.wire.apis import handles
+from ottla.broker.wire.request_context import RequestContext
 from ottla.model.errors import ErrorCode, Refusal
 from ottla.protocol.messages import delete_topics as wire
 
@@ -12,7 +13,9 @@ DISABLED_SINCE = 3
 
 
 @handles(wire.Request)
-async def handle(request: wire.Request, context: Context, broker: Broker) -> wire.Response:
+async def handle(
+    request: wire.Request, context: RequestContext, broker: BrokerContext
+) -> wire.Response:
     if not broker.settings.delete_topic_enable:
         if context.version < DISABLED_SINCE:
             raise Refusal(ErrorCode.INVALID_REQUEST, "Topic deletion is disabled.")
@@ -20,6 +23,6 @@ async def handle(request: wire.Request, context: Context, broker: Broker) -> wir
     # Another node may decide it, and is asked in the newest version, which has no bare names.
     request.topics += [wire.DeleteTopicState(name) for name in request.topic_names]
     request.topic_names = []
-    response = await broker.quorum.submit(request)
+    response = await context.submit(request)
     assert isinstance(response, wire.Response), "the controller answers in kind"
     return response

@@ -5,10 +5,11 @@ v1  endpoint_type: brokers or controllers, as the listener is     v2  fenced bro
 
 from collections.abc import Iterator
 
-from ottla.broker import cluster_view
-from ottla.broker.connection import Reply
-from ottla.broker.dispatch import handles, send
-from ottla.broker.server import Broker
+from ottla.broker.handlers.context import QuorumContext
+from ottla.broker.wire import cluster_view
+from ottla.broker.wire.apis import handles
+from ottla.broker.wire.connection import Reply
+from ottla.broker.wire.responses import send
 from ottla.model.errors import ErrorCode
 from ottla.protocol.messages import describe_cluster as wire
 
@@ -17,7 +18,7 @@ NAMES = {BROKERS: "BROKER", CONTROLLERS: "CONTROLLER"}
 
 
 @handles(wire.Request)
-def handle(request: wire.Request, reply: Reply, broker: Broker) -> None:
+def handle(request: wire.Request, reply: Reply, broker: QuorumContext) -> None:
     listener = reply.connection.listener
     is_controller = listener in broker.settings.controller_listener_names
     ours = CONTROLLERS if is_controller else BROKERS
@@ -38,7 +39,7 @@ def handle(request: wire.Request, reply: Reply, broker: Broker) -> None:
 
 
 def _brokers(
-    request: wire.Request, broker: Broker, listener: str
+    request: wire.Request, broker: QuorumContext, listener: str
 ) -> Iterator[wire.DescribeClusterBroker]:
     for node in broker.image.brokers.values():
         endpoint = node.endpoints.get(listener)
@@ -48,7 +49,7 @@ def _brokers(
             )
 
 
-def _controllers(broker: Broker) -> Iterator[wire.DescribeClusterBroker]:
+def _controllers(broker: QuorumContext) -> Iterator[wire.DescribeClusterBroker]:
     for node in broker.image.controllers.values():
         for endpoint in list(node.endpoints.values())[:1]:
             yield wire.DescribeClusterBroker(node.id, endpoint.host, endpoint.port)

@@ -6,17 +6,13 @@ Topics, groups and this broker list every config they have; the cluster's defaul
 metrics only what is set. Loggers: the root alone, since the levels of parts cannot be set.
 """
 
-import asyncio
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
-from ottla.broker.dispatch import Context, handles
-from ottla.metadata.cluster import (
-    BROKER_LOGGER_RESOURCE,
-    BROKER_RESOURCE,
-    CLIENT_METRICS_RESOURCE,
-    GROUP_RESOURCE,
-    TOPIC_RESOURCE,
-)
+from ottla.broker.context import BrokerContext
+from ottla.broker.wire.apis import handles
+from ottla.broker.wire.batch_scans import BatchScans
+from ottla.broker.wire.request_context import RequestContext
+from ottla.broker.wire.responses import Encoded
 from ottla.metadata.configs.description import (
     Layers,
     Source,
@@ -25,28 +21,80 @@ from ottla.metadata.configs.description import (
     describe_topic,
 )
 from ottla.metadata.configs.group import describe_group
-from ottla.metadata.topic_names import fault_of
+from ottla.metadata.image.cluster import (
+    BROKER_LOGGER_RESOURCE,
+    BROKER_RESOURCE,
+    CLIENT_METRICS_RESOURCE,
+    GROUP_RESOURCE,
+    TOPIC_RESOURCE,
+)
+from ottla.metadata.image.topic_names import fault_of
 from ottla.model.errors import ErrorCode, Refusal
+from ottla.model.numbers import parse_integer
+from ottla.model.types import NODE_ID_BITS
+from ottla.protocol.codec import encode
 from ottla.protocol.messages import describe_configs as wire
+from ottla.protocol.varint import append_uvarint
 
-if TYPE_CHECKING:
-    from ottla.broker.server import Broker
+# What describing and encoding one takes of a loop turn's budget, by its kind.
+COST_US: Final = {TOPIC_RESOURCE: 300, GROUP_RESOURCE: 100, BROKER_RESOURCE: 3000}
+OTHER_COST_US: Final = 20
+# Of the answer, for groups that set nothing: any name is one, and all are described alike.
+UNSET_GROUPS_BYTES_MAX: Final = 256 * 1024
 
-RESOURCES_PER_TURN: Final = 20
+
+class ConfigsContext(BrokerContext, Protocol):
+    """The time that describing many may take: consoles ask for all topics at once."""
+
+    @property
+    def scans(self) -> BatchScans: ...
 
 
 @handles(wire.Request)
-async def handle(request: wire.Request, context: Context, broker: "Broker") -> wire.Response:
-    results = []
-    for number, item in enumerate(request.resources, 1):
-        results.append(_result(request, item, broker))
-        if number % RESOURCES_PER_TURN == 0:
-            await asyncio.sleep(0)  # Consoles ask for all topics at once; others get their turn.
-    return wire.Response(results=results)
+async def handle(request: wire.Request, context: RequestContext, broker: ConfigsContext) -> Encoded:
+    parts: list[bytes] = []
+    unset_bytes = 0
+    resources = {(one.resource_type, one.resource_name): one for one in request.resources}
+    for (kind, name), resource in resources.items():
+        await broker.scans.budget.wait(COST_US.get(kind, OTHER_COST_US))
+        is_unset = kind == GROUP_RESOURCE and not broker.image.config_of(kind, name)
+        if is_unset and unset_bytes > UNSET_GROUPS_BYTES_MAX:
+            message = "Too many groups without configs of their own."
+            result = _refused(resource, Refusal(ErrorCode.INVALID_REQUEST, message))
+        else:
+            result = _result(request, resource, broker)
+        parts.append(_encoded(result, context.version))
+        if is_unset:
+            unset_bytes += len(parts[-1])
+    return Encoded(wire.Response, _body(parts, context.version))
+
+
+def _encoded(result: wire.DescribeConfigsResult, version: int) -> bytes:
+    """One result as it lies in a response."""
+    alone = encode(wire.Response(results=[result]), version)
+    around = len(_body([], version))
+    return alone[around - 1 : -1] if version >= wire.Response.FLEXIBLE_SINCE else alone[around:]
+
+
+def _body(parts: list[bytes], version: int) -> bytes:
+    """A response of results that are encoded already."""
+    start = bytearray(4)  # The throttle time.
+    if version < wire.Response.FLEXIBLE_SINCE:
+        return b"".join([start, len(parts).to_bytes(4, "big"), *parts])
+    append_uvarint(start, len(parts) + 1)
+    return b"".join([start, *parts, b"\0"])
+
+
+def _refused(
+    resource: wire.DescribeConfigsResource, refusal: Refusal
+) -> wire.DescribeConfigsResult:
+    return wire.DescribeConfigsResult(
+        refusal.code, refusal.message, resource.resource_type, resource.resource_name
+    )
 
 
 def _result(
-    request: wire.Request, resource: wire.DescribeConfigsResource, broker: "Broker"
+    request: wire.Request, resource: wire.DescribeConfigsResource, broker: BrokerContext
 ) -> wire.DescribeConfigsResult:
     result = wire.DescribeConfigsResult(
         resource_type=resource.resource_type, resource_name=resource.resource_name
@@ -54,8 +102,7 @@ def _result(
     try:
         configs = _configs(resource.resource_type, resource.resource_name, broker)
     except Refusal as refusal:
-        result.error_code, result.error_message = refusal.code, refusal.message
-        return result
+        return _refused(resource, refusal)
     wanted = set(resource.configuration_keys or ())
     result.configs = [config for config in configs if not wanted or config.name in wanted]
     for config in result.configs:
@@ -66,7 +113,9 @@ def _result(
     return result
 
 
-def _configs(kind: int, name: str, broker: "Broker") -> list[wire.DescribeConfigsResourceResult]:
+def _configs(
+    kind: int, name: str, broker: BrokerContext
+) -> list[wire.DescribeConfigsResourceResult]:
     if kind == TOPIC_RESOURCE:
         if fault := fault_of(name):
             raise Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {fault}")
@@ -87,7 +136,9 @@ def _configs(kind: int, name: str, broker: "Broker") -> list[wire.DescribeConfig
     return _of_others(kind, name, broker)
 
 
-def _of_others(kind: int, name: str, broker: "Broker") -> list[wire.DescribeConfigsResourceResult]:
+def _of_others(
+    kind: int, name: str, broker: BrokerContext
+) -> list[wire.DescribeConfigsResourceResult]:
     """Resources that need not exist to be described."""
     if kind not in (CLIENT_METRICS_RESOURCE, GROUP_RESOURCE):
         raise Refusal(ErrorCode.INVALID_REQUEST, f"Unexpected resource type {kind}")
@@ -99,17 +150,18 @@ def _of_others(kind: int, name: str, broker: "Broker") -> list[wire.DescribeConf
     return [_plain(key, value, Source.CLIENT_METRICS) for key, value in overrides.items()]
 
 
-def _check_is_this_broker(name: str, broker: "Broker", but: str) -> None:
-    digits = name.removeprefix("-")
-    if not (digits.isascii() and digits.isdigit()):
+def _check_is_this_broker(name: str, broker: BrokerContext, but: str) -> None:
+    try:
+        node_id = parse_integer(name, NODE_ID_BITS)
+    except ValueError:
         message = f"Broker id must be an integer, but it is: {name}"
-        raise Refusal(ErrorCode.INVALID_REQUEST, message)
-    if int(name) != broker.node_id:
+        raise Refusal(ErrorCode.INVALID_REQUEST, message) from None
+    if node_id != broker.node_id:
         message = f"Unexpected broker id, expected {broker.node_id} {but} {name}"
         raise Refusal(ErrorCode.INVALID_REQUEST, message)
 
 
-def _layers(broker: "Broker") -> Layers:
+def _layers(broker: BrokerContext) -> Layers:
     node_id = str(broker.node_id)
     return Layers(
         this_broker=broker.image.config_of(BROKER_RESOURCE, node_id),

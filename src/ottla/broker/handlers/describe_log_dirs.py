@@ -5,9 +5,10 @@ v3  a top-level error      v4  total and usable bytes      v5  whether a directo
 
 from collections import defaultdict
 
-from ottla.broker.connection import Reply
-from ottla.broker.dispatch import handles, send
-from ottla.broker.server import Broker
+from ottla.broker.handlers.context import PartitionContext
+from ottla.broker.wire.apis import handles
+from ottla.broker.wire.connection import Reply
+from ottla.broker.wire.responses import send
 from ottla.model.errors import ErrorCode
 from ottla.model.types import TopicPartition
 from ottla.protocol.messages import describe_log_dirs as wire
@@ -15,7 +16,7 @@ from ottla.storage.directory import LogDirectory
 
 
 @handles(wire.Request)
-def handle(request: wire.Request, reply: Reply, broker: Broker) -> None:
+def handle(request: wire.Request, reply: Reply, broker: PartitionContext) -> None:
     wanted = None
     if request.topics is not None:
         wanted = {TopicPartition(t.topic, index) for t in request.topics for index in t.partitions}

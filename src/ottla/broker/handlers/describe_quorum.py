@@ -5,9 +5,10 @@ v1  timestamps of the replicas     v2  error messages, directory ids, addresses 
 Only the leader knows: others ask it.
 """
 
-from ottla.broker.dispatch import Context, handles
-from ottla.broker.server import Broker
-from ottla.metadata.cluster import METADATA_TOPIC
+from ottla.broker.handlers.context import QuorumContext
+from ottla.broker.wire.apis import handles
+from ottla.broker.wire.request_context import RequestContext
+from ottla.metadata.image.cluster import METADATA_TOPIC
 from ottla.model.errors import ErrorCode
 from ottla.model.types import ZERO_UUID, Monotonic, NodeId, WallTime
 from ottla.protocol.messages import describe_quorum as wire
@@ -18,7 +19,9 @@ UNKNOWN = "This server does not host this topic-partition."
 
 
 @handles(wire.Request)
-async def handle(request: wire.Request, context: Context, broker: Broker) -> wire.Response:
+async def handle(
+    request: wire.Request, context: RequestContext, broker: QuorumContext
+) -> wire.Response:
     asked = [(t.topic_name, [p.partition_index for p in t.partitions]) for t in request.topics]
     if asked != [(METADATA_TOPIC, [0])]:
         return _refused(request, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN)
@@ -32,7 +35,9 @@ async def handle(request: wire.Request, context: Context, broker: Broker) -> wir
     return response
 
 
-async def _elsewhere(request: wire.Request, context: Context, broker: Broker) -> wire.Response:
+async def _elsewhere(
+    request: wire.Request, context: RequestContext, broker: QuorumContext
+) -> wire.Response:
     if context.connection.listener in broker.settings.controller_listener_names:
         return _refused(request, ErrorCode.NOT_LEADER_OR_FOLLOWER, None)
     response = await broker.quorum.channel.ask(request, lambda: False)
@@ -45,7 +50,7 @@ async def _elsewhere(request: wire.Request, context: Context, broker: Broker) ->
     return response
 
 
-def _nodes(broker: Broker) -> list[wire.Node]:
+def _nodes(broker: QuorumContext) -> list[wire.Node]:
     return [
         wire.Node(
             voter.id,
@@ -58,7 +63,7 @@ def _nodes(broker: Broker) -> list[wire.Node]:
     ]
 
 
-def _partition(broker: Broker, leader: Leader, version: int) -> wire.ResponsePartitionData:
+def _partition(broker: QuorumContext, leader: Leader, version: int) -> wire.ResponsePartitionData:
     driver = broker.quorum
     wall, monotonic = broker.env.clock.wall(), broker.env.clock.monotonic()
     voters = driver.quorum.voters

@@ -7,9 +7,10 @@ The topic that keeps groups is made when the first group is looked for; its crea
 the asking, so that the answer is a broker and not an error to retry.
 """
 
-from ottla.broker.connection import Reply
-from ottla.broker.dispatch import handles, send
-from ottla.broker.server import Broker
+from ottla.broker.coordinators.group_requests import GroupContext
+from ottla.broker.wire.apis import handles
+from ottla.broker.wire.connection import Reply
+from ottla.broker.wire.responses import send
 from ottla.groups.placement import OFFSETS_TOPIC
 from ottla.model.errors import ErrorCode
 from ottla.protocol.messages import find_coordinator as wire
@@ -19,14 +20,14 @@ KEYS_SINCE = 4
 
 
 @handles(wire.Request)
-def handle(request: wire.Request, reply: Reply, broker: Broker) -> None:
+def handle(request: wire.Request, reply: Reply, broker: GroupContext) -> None:
     if request.key_type == GROUP and OFFSETS_TOPIC not in broker.image.topics_by_name:
         broker.groups.create_topic(lambda: _answer(request, reply, broker))
     else:
         _answer(request, reply, broker)
 
 
-def _answer(request: wire.Request, reply: Reply, broker: Broker) -> None:
+def _answer(request: wire.Request, reply: Reply, broker: GroupContext) -> None:
     listener = reply.connection.listener
     if reply.version >= KEYS_SINCE:
         found = [_find(key, request.key_type, listener, broker) for key in request.coordinator_keys]
@@ -43,7 +44,7 @@ def _answer(request: wire.Request, reply: Reply, broker: Broker) -> None:
     send(reply, response)
 
 
-def _find(key: str, key_type: int, listener: str, broker: Broker) -> wire.Coordinator:
+def _find(key: str, key_type: int, listener: str, broker: GroupContext) -> wire.Coordinator:
     if key_type == TRANSACTION:
         # A clear end: what says "try again" would be tried for ever.
         code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED

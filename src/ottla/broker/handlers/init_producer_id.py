@@ -6,16 +6,17 @@ Transactions are not served yet: a transactional id is answered with UNSUPPORTED
 clients take for final. Kafka's own code for a missing coordinator would make them ask for ever.
 """
 
-from ottla.broker.connection import Reply
-from ottla.broker.dispatch import handles, send
-from ottla.broker.server import Broker
+from ottla.broker.handlers.context import ProducerIdContext
+from ottla.broker.wire.apis import handles
+from ottla.broker.wire.connection import Reply
+from ottla.broker.wire.responses import send
 from ottla.model.errors import ErrorCode, Refusal
 from ottla.model.types import ProducerId
 from ottla.protocol.messages import init_producer_id as wire
 
 
 @handles(wire.Request)
-def handle(request: wire.Request, reply: Reply, broker: Broker) -> None:
+def handle(request: wire.Request, reply: Reply, broker: ProducerIdContext) -> None:
     if request.transactional_id == "":
         raise Refusal(ErrorCode.INVALID_REQUEST)
     if (request.producer_id == -1) != (request.producer_epoch == -1):

@@ -9,17 +9,16 @@ The answer comes when the next generation begins: everyone has joined, or was gi
 
 from typing import Any
 
-from ottla.broker.connection import Reply
-from ottla.broker.dispatch import handles
-from ottla.broker.group_requests import answer_with, command_of
-from ottla.broker.server import Broker
+from ottla.broker.coordinators.group_requests import GroupContext, answer_with, command_of
+from ottla.broker.wire.apis import handles
+from ottla.broker.wire.connection import Reply
 from ottla.protocol.messages import join_group as wire
 
 NULL_PROTOCOL_SINCE = 7
 
 
 @handles(wire.Request)
-def handle(request: wire.Request, reply: Reply, broker: Broker) -> None:
+def handle(request: wire.Request, reply: Reply, broker: GroupContext) -> None:
     def answer(response: Any) -> None:  # noqa: ANN401
         is_refused = isinstance(response, wire.Response) and response.error_code
         if is_refused and reply.version >= NULL_PROTOCOL_SINCE:

@@ -3,16 +3,15 @@
 v3  several members at once, static ones by their instance id
 """
 
-from ottla.broker.connection import Reply
-from ottla.broker.dispatch import handles
-from ottla.broker.group_requests import coordinate
-from ottla.broker.server import Broker
+from ottla.broker.coordinators.group_requests import GroupContext, coordinate
+from ottla.broker.wire.apis import handles
+from ottla.broker.wire.connection import Reply
 from ottla.model.errors import ErrorCode, Refusal
 from ottla.protocol.messages import leave_group as wire
 
 
 @handles(wire.Request)
-def handle(request: wire.Request, reply: Reply, broker: Broker) -> None:
+def handle(request: wire.Request, reply: Reply, broker: GroupContext) -> None:
     if not request.group_id:
         raise Refusal(ErrorCode.INVALID_GROUP_ID)
     coordinate(request, reply, broker)

@@ -5,10 +5,11 @@ v0  client metrics alone     v1  resource_types, or all kinds if none is named
 
 from collections.abc import Iterator
 
-from ottla.broker.connection import Reply
-from ottla.broker.dispatch import handles, send
-from ottla.broker.server import Broker
-from ottla.metadata.cluster import (
+from ottla.broker.context import BrokerContext
+from ottla.broker.wire.apis import handles
+from ottla.broker.wire.connection import Reply
+from ottla.broker.wire.responses import send
+from ottla.metadata.image.cluster import (
     BROKER_LOGGER_RESOURCE,
     BROKER_RESOURCE,
     CLIENT_METRICS_RESOURCE,
@@ -30,7 +31,7 @@ KINDS = (
 
 
 @handles(wire.Request)
-def handle(request: wire.Request, reply: Reply, broker: Broker) -> None:
+def handle(request: wire.Request, reply: Reply, broker: BrokerContext) -> None:
     served = KINDS if reply.version >= KINDS_SINCE else (CLIENT_METRICS_RESOURCE,)
     wanted = request.resource_types or served
     if not set(wanted) <= set(served):
@@ -46,7 +47,7 @@ def handle(request: wire.Request, reply: Reply, broker: Broker) -> None:
     send(reply, wire.Response(config_resources=found))
 
 
-def _names(kind: int, listener: str, broker: Broker) -> Iterator[str]:
+def _names(kind: int, listener: str, broker: BrokerContext) -> Iterator[str]:
     image = broker.image
     if kind == TOPIC_RESOURCE:
         yield from image.topics_by_name

@@ -5,16 +5,16 @@ v4  states_filter     v5  types_filter
 
 from typing import Any
 
-from ottla.broker.connection import Reply
-from ottla.broker.dispatch import handles, send
-from ottla.broker.group_requests import command_of
-from ottla.broker.server import Broker
+from ottla.broker.coordinators.group_requests import GroupContext, command_of, respond
+from ottla.broker.wire.apis import handles
+from ottla.broker.wire.connection import Reply
+from ottla.groups.administration import ListGroups
 from ottla.model.errors import Refusal
 from ottla.protocol.messages import list_groups as wire
 
 
 @handles(wire.Request)
-def handle(request: wire.Request, reply: Reply, broker: Broker) -> None:
+def handle(request: wire.Request, reply: Reply, broker: GroupContext) -> None:
     def answer(answers: list[Any]) -> None:
         response = wire.Response()
         for one in answers:
@@ -22,6 +22,6 @@ def handle(request: wire.Request, reply: Reply, broker: Broker) -> None:
                 response = wire.Response(error_code=one.code)
                 break
             response.groups.extend(one)
-        send(reply, response)
+        respond(reply, response)
 
-    broker.groups.ask_all(command_of(request, reply), answer)
+    broker.groups.ask_all(command_of(ListGroups.of(request), reply), answer)

@@ -6,19 +6,24 @@ v8   what the caller may do, if asked    v12  topics by id
 
 Better than Kafka, which answers UNKNOWN_TOPIC_OR_PARTITION until the client asks again: a topic
 that is created by the asking is in the answer, and can be written to. Nor is anyone told of a
-leader whose connection has just closed, until it is known whether it lives (`neighbours.py`).
+leader whose connection has just closed, until it is known whether it lives (`PeerLiveness`).
+
+The answer is as long as what exists, however short the request is: see `responses.respond`.
 """
 
 from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, NamedTuple
 
-from ottla.broker import cluster_view
-from ottla.broker.connection import Reply
-from ottla.broker.dispatch import handles, send
-from ottla.broker.server import Broker
-from ottla.metadata.cluster import INTERNAL_TOPICS, NO_LEADER, Endpoint, Partition, Topic
-from ottla.metadata.cluster import Broker as Registration
-from ottla.metadata.image import ClusterImage
-from ottla.metadata.topic_names import fault_of
+from ottla.broker.handlers.context import MetadataContext
+from ottla.broker.wire import cluster_view
+from ottla.broker.wire.apis import handles
+from ottla.broker.wire.connection import Reply
+from ottla.broker.wire.responses import Lazy, respond
+from ottla.metadata.image.cluster import INTERNAL_TOPICS, NO_LEADER, Endpoint, Partition, Topic
+from ottla.metadata.image.cluster import Broker as Registration
+from ottla.metadata.image.image import ClusterImage
+from ottla.metadata.image.topic_names import fault_of
 from ottla.model.errors import ErrorCode, Refusal
 from ottla.model.types import ZERO_UUID, NodeId, Uuid
 from ottla.protocol.messages import create_topics
@@ -27,22 +32,23 @@ from ottla.protocol.messages import metadata as wire
 IDS_SINCE = 12
 LISTENER_NOT_FOUND_SINCE = 6
 CREATE_TIMEOUT_MS = 30_000
+FEW_NAMED = 500  # Topics that a request names, and has paid for with its length.
 
 
 @handles(wire.Request)
-def handle(request: wire.Request, reply: Reply, broker: Broker) -> None:
+def handle(request: wire.Request, reply: Reply, broker: MetadataContext) -> None:
     _check(request, reply.version)
     missing = _to_create(request, reply.version, broker)
     if missing:
         _create(missing, broker, lambda: _answer(request, reply, broker))
-    elif broker.neighbours.doubted:
+    elif broker.peer_liveness.doubted:
         leaders = {p.leader for t in _topics(request, reply, broker) for p in t.partitions.values()}
-        broker.neighbours.hold(leaders, lambda: _answer(request, reply, broker))
+        broker.peer_liveness.hold(leaders, lambda: _answer(request, reply, broker))
     else:
         _answer(request, reply, broker)
 
 
-def _topics(request: wire.Request, reply: Reply, broker: Broker) -> list[Topic]:
+def _topics(request: wire.Request, reply: Reply, broker: MetadataContext) -> list[Topic]:
     """Those that are asked for and are there."""
     image, ids = broker.image, _ids(request)
     if _is_for_all(request, reply.version):
@@ -76,7 +82,7 @@ def _names(request: wire.Request) -> list[str]:
     return list(dict.fromkeys(t.name for t in request.topics or () if t.name is not None))
 
 
-def _to_create(request: wire.Request, version: int, broker: Broker) -> list[str]:
+def _to_create(request: wire.Request, version: int, broker: MetadataContext) -> list[str]:
     if not request.allow_auto_topic_creation or not broker.settings.auto_create_topics_enable:
         return []
     if _is_for_all(request, version) or _ids(request):
@@ -90,28 +96,47 @@ def _to_create(request: wire.Request, version: int, broker: Broker) -> list[str]
     ]
 
 
-def _create(names: list[str], broker: Broker, then: Callable[[], None]) -> None:
+def _create(names: list[str], broker: MetadataContext, then: Callable[[], None]) -> None:
     """Whatever becomes of it, the image tells: a topic that failed is answered as unknown."""
     topics = [
         create_topics.CreatableTopic(name=name, num_partitions=-1, replication_factor=-1)
         for name in names
     ]
     wanted = create_topics.Request(topics=topics, timeout_ms=CREATE_TIMEOUT_MS)
-    broker.quorum.ask(wanted, lambda _: broker.partitions.hosting.when_hosted(then))
+    broker.ask(wanted, lambda _: broker.partitions.hosting.when_hosted(then))
 
 
-def _answer(request: wire.Request, reply: Reply, broker: Broker) -> None:
-    image, listener = broker.image, reply.connection.listener
-    ids = _ids(request)
+class _View(NamedTuple):
+    """What all topics of an answer are seen by."""
+
+    image: ClusterImage
+    listener: str
+    version: int
+    operations: int
+
+
+def _answer(request: wire.Request, reply: Reply, broker: MetadataContext) -> None:
+    topics = _topics(request, reply, broker)
+    elements = sum(len(topic.partitions) for topic in topics)
     if _is_for_all(request, reply.version):
-        topics = [_topic(t, image, listener, reply.version) for t in image.topics_by_name.values()]
-    elif ids:
-        topics = [_by_id(topic_id, image, listener, reply.version) for topic_id in ids]
+        elements += len(topics)
+    elif len(request.topics or ()) > FEW_NAMED:
+        elements += len(request.topics or ())
+    respond(reply, lambda: _response(request, reply, broker), elements, broker)
+
+
+def _response(request: wire.Request, reply: Reply, broker: MetadataContext) -> wire.Response:
+    image, listener = broker.image, reply.connection.listener
+    is_for_operations = request.include_topic_authorized_operations
+    operations = cluster_view.TOPIC_OPERATIONS if is_for_operations else cluster_view.NOT_ASKED
+    view = _View(image, listener, reply.version, operations)
+    topics: Any
+    if _is_for_all(request, reply.version):
+        topics = Lazy(list(image.topics_by_name.values()), partial(_topic, view))
+    elif ids := _ids(request):
+        topics = Lazy(ids, partial(_by_id, view))
     else:
-        topics = [_by_name(name, image, listener, reply.version) for name in _names(request)]
-    if request.include_topic_authorized_operations:
-        for topic in topics:
-            topic.topic_authorized_operations = cluster_view.TOPIC_OPERATIONS
+        topics = Lazy(_names(request), partial(_by_name, view))
     response = wire.Response(
         brokers=[
             wire.MetadataResponseBroker(node.id, endpoint.host, endpoint.port, node.rack)
@@ -123,54 +148,55 @@ def _answer(request: wire.Request, reply: Reply, broker: Broker) -> None:
     )
     if request.include_cluster_authorized_operations:
         response.cluster_authorized_operations = cluster_view.CLUSTER_OPERATIONS
-    send(reply, response)
+    return response
 
 
-def _listed(broker: Broker, listener: str) -> Iterator[tuple[Registration, Endpoint]]:
+def _listed(broker: MetadataContext, listener: str) -> Iterator[tuple[Registration, Endpoint]]:
     yield from cluster_view.alive_brokers(broker.image, listener)
-    for node in broker.neighbours.departed():
+    for node in broker.peer_liveness.departed():
         if listener in node.endpoints:
             yield node, node.endpoints[listener]
 
 
-def _by_id(
-    topic_id: Uuid, image: ClusterImage, listener: str, version: int
-) -> wire.MetadataResponseTopic:
-    topic = image.topics_by_id.get(topic_id)
-    if topic is None:
-        return wire.MetadataResponseTopic(ErrorCode.UNKNOWN_TOPIC_ID, None, topic_id)
-    return _topic(topic, image, listener, version)
-
-
-def _by_name(
-    name: str, image: ClusterImage, listener: str, version: int
-) -> wire.MetadataResponseTopic:
-    topic = image.topics_by_name.get(name)
+def _by_id(view: _View, topic_id: Uuid) -> wire.MetadataResponseTopic:
+    topic = view.image.topics_by_id.get(topic_id)
     if topic is not None:
-        return _topic(topic, image, listener, version)
+        return _topic(view, topic)
+    return wire.MetadataResponseTopic(
+        ErrorCode.UNKNOWN_TOPIC_ID, None, topic_id, topic_authorized_operations=view.operations
+    )
+
+
+def _by_name(view: _View, name: str) -> wire.MetadataResponseTopic:
+    topic = view.image.topics_by_name.get(name)
+    if topic is not None:
+        return _topic(view, topic)
     code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if fault_of(name):
         code = ErrorCode.INVALID_TOPIC_EXCEPTION
-    return wire.MetadataResponseTopic(code, name, is_internal=name in INTERNAL_TOPICS)
+    return wire.MetadataResponseTopic(
+        code,
+        name,
+        is_internal=name in INTERNAL_TOPICS,
+        topic_authorized_operations=view.operations,
+    )
 
 
-def _topic(
-    topic: Topic, image: ClusterImage, listener: str, version: int
-) -> wire.MetadataResponseTopic:
+def _topic(view: _View, topic: Topic) -> wire.MetadataResponseTopic:
+    # A copy: while the answer is encoded, step by step, partitions may come.
+    partitions: Any = Lazy(list(topic.partitions.items()), partial(_partition, view))
     return wire.MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.id,
         is_internal=topic.is_internal,
-        partitions=[
-            _partition(index, partition, image, listener, version)
-            for index, partition in topic.partitions.items()
-        ],
+        partitions=partitions,
+        topic_authorized_operations=view.operations,
     )
 
 
-def _partition(
-    index: int, partition: Partition, image: ClusterImage, listener: str, version: int
-) -> wire.MetadataResponsePartition:
+def _partition(view: _View, known: tuple[int, Partition]) -> wire.MetadataResponsePartition:
+    image, listener, version, _ = view
+    index, partition = known
     replicas, isr = list(partition.replicas), list(partition.isr)
     if version == 0:
         replicas = [node for node in replicas if cluster_view.is_alive(image, node, listener)]

@@ -7,12 +7,12 @@ Partitions that do not exist are refused one by one; the rest is committed toget
 
 from typing import Any
 
-from ottla.broker.connection import Reply
-from ottla.broker.dispatch import handles, send
-from ottla.broker.error_responses import error_response
-from ottla.broker.group_requests import answer_with, command_of
-from ottla.broker.server import Broker
+from ottla.broker.coordinators.group_requests import GroupContext, answer_with, command_of
+from ottla.broker.wire.apis import error_response, handles
+from ottla.broker.wire.connection import Reply
+from ottla.broker.wire.responses import send
 from ottla.model.errors import ErrorCode, Refusal
+from ottla.model.types import ZERO_UUID, Uuid
 from ottla.protocol.apis import ApiKey
 from ottla.protocol.messages import offset_commit as wire
 
@@ -23,7 +23,7 @@ Result = wire.OffsetCommitResponseTopic
 
 
 @handles(wire.Request)
-def handle(request: wire.Request, reply: Reply, broker: Broker) -> None:
+def handle(request: wire.Request, reply: Reply, broker: GroupContext) -> None:
     known, refused = _sort(request.topics, broker, reply.version >= IDS_SINCE)
     if not known:
         send(reply, wire.Response(topics=refused))
@@ -49,7 +49,9 @@ def handle(request: wire.Request, reply: Reply, broker: Broker) -> None:
         answer(refusal)
 
 
-def _sort(topics: list[Topic], broker: Broker, is_by_id: bool) -> tuple[list[Topic], list[Result]]:
+def _sort(
+    topics: list[Topic], broker: GroupContext, is_by_id: bool
+) -> tuple[list[Topic], list[Result]]:
     """Name and id of each topic that exists, with those of its partitions that do."""
     image = broker.image
     known, refused = [], []
@@ -80,12 +82,20 @@ def _sort(topics: list[Topic], broker: Broker, is_by_id: bool) -> tuple[list[Top
 def _merged(done: list[Result], refused: list[Result]) -> list[Result]:
     """One entry per topic, even if only some of its partitions exist; as Kafka, those last."""
     merged = list(refused)
+    by_key: dict[Uuid | str, Result] = {}
+    for one in refused:
+        for key in _keys(one):
+            by_key.setdefault(key, one)
     for one in done:
-        for other in refused:
-            same_id = other.topic_id == one.topic_id and any(other.topic_id)
-            if same_id or (other.name and one.name == other.name):
-                other.partitions.extend(one.partitions)
-                break
-        else:
+        other = next((by_key[key] for key in _keys(one) if key in by_key), None)
+        if other is None:
             merged.append(one)
+        else:
+            other.partitions.extend(one.partitions)
     return merged
+
+
+def _keys(topic: Result) -> list[Uuid | str]:
+    """What a topic is known by: its id, its name, or both."""
+    keys: list[Uuid | str] = [topic.topic_id] if topic.topic_id != ZERO_UUID else []
+    return [*keys, topic.name] if topic.name else keys

@@ -5,23 +5,26 @@ Only of topics that nobody in the group reads; topics that do not exist are refu
 
 from typing import Any
 
-from ottla.broker.connection import Reply
-from ottla.broker.dispatch import handles, send
-from ottla.broker.group_requests import answer_with, command_of
-from ottla.broker.server import Broker
+from ottla.broker.coordinators.group_requests import GroupContext, answer_with, command_of, respond
+from ottla.broker.wire.apis import handles
+from ottla.broker.wire.connection import Reply
 from ottla.model.errors import ErrorCode, Refusal
 from ottla.protocol.messages import offset_delete as wire
 
 
 @handles(wire.Request)
-def handle(request: wire.Request, reply: Reply, broker: Broker) -> None:
+def handle(request: wire.Request, reply: Reply, broker: GroupContext) -> None:
     if not request.group_id:
         raise Refusal(ErrorCode.INVALID_GROUP_ID)
     known, unknown = [], []
     for asked in request.topics:
         topic = broker.image.topics_by_name.get(asked.name)
-        existing = [p for p in asked.partitions if topic and p.partition_index in topic.partitions]
-        missing = [p for p in asked.partitions if p not in existing]
+        existing, missing = [], []
+        for part in asked.partitions:
+            if topic is not None and part.partition_index in topic.partitions:
+                existing.append(part)
+            else:
+                missing.append(part)
         if existing:
             known.append(wire.OffsetDeleteRequestTopic(asked.name, existing))
         if missing:
@@ -34,7 +37,7 @@ def handle(request: wire.Request, reply: Reply, broker: Broker) -> None:
             answer_with(request, reply, response)
         else:
             response.topics = _merged(response.topics, refused)
-            send(reply, response)
+            respond(reply, response)
 
     broker.groups.ask(request.group_id, command_of(wanted, reply), answer)
 

@@ -4,13 +4,14 @@ v2  null topics: all that were committed     v8  several groups in one request
 v9  member_id and member_epoch are checked   v10  topics by id
 """
 
+from collections import Counter
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from ottla.broker.connection import Reply
-from ottla.broker.dispatch import handles, send
-from ottla.broker.group_requests import command_of, gather
-from ottla.broker.server import Broker
+from ottla.broker.coordinators.group_requests import GroupContext, command_of, gather, respond
+from ottla.broker.wire.apis import handles
+from ottla.broker.wire.connection import Reply
 from ottla.model.errors import ErrorCode, Refusal
 from ottla.protocol.messages import offset_fetch as wire
 
@@ -18,17 +19,24 @@ GROUPS_SINCE = 8
 IDS_SINCE = 10
 TOP_LEVEL_ERROR_SINCE = 2
 NO_OFFSET = -1
+MENTIONS_MAX = 10  # Of a group in one request: each is answered with all that was committed.
 
 Group = wire.OffsetFetchRequestGroup
 Found = wire.OffsetFetchResponseGroup
 
 
 @handles(wire.Request)
-def handle(request: wire.Request, reply: Reply, broker: Broker) -> None:
+def handle(request: wire.Request, reply: Reply, broker: GroupContext) -> None:
     groups = request.groups if reply.version >= GROUPS_SINCE else [_only_group(request)]
     is_by_id = reply.version >= IDS_SINCE
     refused = [_take_unknown_ids(group, broker) if is_by_id else [] for group in groups]
-    asks = [partial(broker.groups.ask, g.group_id, command_of(g, reply)) for g in groups]
+    mentions: Counter[str] = Counter()
+    asks: list[Callable[[Callable[[Any], None]], None]] = []
+    for group in groups:
+        mentions[group.group_id] += 1
+        is_answered = mentions[group.group_id] <= MENTIONS_MAX
+        ask = partial(broker.groups.ask, group.group_id, command_of(group, reply))
+        asks.append(ask if is_answered else _refuse_repeated)
 
     def answer(answers: list[Any]) -> None:
         found = [_found(*pair) for pair in zip(groups, answers, strict=True)]
@@ -37,11 +45,15 @@ def handle(request: wire.Request, reply: Reply, broker: Broker) -> None:
                 _name_by_id(one, broker)
                 one.topics.extend(unknown)
         if reply.version >= GROUPS_SINCE:
-            send(reply, wire.Response(groups=found))
+            respond(reply, wire.Response(groups=found))
         else:
-            send(reply, _old_response(groups[0], found[0], reply.version))
+            respond(reply, _old_response(groups[0], found[0], reply.version))
 
-    gather(asks, answer)
+    gather(asks, answer, broker)
+
+
+def _refuse_repeated(_: object) -> None:
+    raise Refusal(ErrorCode.INVALID_REQUEST)
 
 
 def _only_group(request: wire.Request) -> Group:
@@ -61,7 +73,7 @@ def _found(group: Group, answer: Any) -> Found:  # noqa: ANN401
     return answer
 
 
-def _take_unknown_ids(group: Group, broker: Broker) -> list[wire.OffsetFetchResponseTopics]:
+def _take_unknown_ids(group: Group, broker: GroupContext) -> list[wire.OffsetFetchResponseTopics]:
     """Give each topic its name; those that have none are answered here."""
     unknown, known = [], []
     if group.topics is None:
@@ -79,7 +91,7 @@ def _take_unknown_ids(group: Group, broker: Broker) -> list[wire.OffsetFetchResp
     return unknown
 
 
-def _name_by_id(found: Found, broker: Broker) -> None:
+def _name_by_id(found: Found, broker: GroupContext) -> None:
     """Offsets of a topic that is gone have no id to be told by."""
     by_name = broker.image.topics_by_name
     found.topics = [topic for topic in found.topics if topic.name in by_name]

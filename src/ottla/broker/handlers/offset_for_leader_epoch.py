@@ -3,16 +3,17 @@
 Clients and followers ask it to find out where their log parts from the leader's (KIP-101, 320).
 """
 
-from ottla.broker.connection import Reply
-from ottla.broker.dispatch import handles, send
-from ottla.broker.server import Broker
+from ottla.broker.handlers.context import PartitionContext
+from ottla.broker.wire.apis import handles
+from ottla.broker.wire.connection import Reply
+from ottla.broker.wire.responses import send
 from ottla.model.errors import Refusal
 from ottla.model.types import ZERO_UUID
 from ottla.protocol.messages import offset_for_leader_epoch as wire
 
 
 @handles(wire.Request)
-def handle(request: wire.Request, reply: Reply, broker: Broker) -> None:
+def handle(request: wire.Request, reply: Reply, broker: PartitionContext) -> None:
     topics = []
     for topic in request.topics:
         results = []

@@ -7,25 +7,37 @@
 
 Versions 0 to 2 are in ApiVersions because old librdkafka looks there for its codecs, and are
 refused when sent. `handle` is the reference; `raw_handler` gives the same for the request that
-nearly every client sends: one topic, one partition.
+nearly every client sends: one topic, one partition. A batch whose records take long to look at is
+admitted by a worker; until then the rest of its request and of its connection waits.
 """
 
+import logging
 from asyncio import TimerHandle
+from collections.abc import Callable
+from typing import Final
 
-from ottla.broker.connection import Reply
-from ottla.broker.dispatch import RawHandler, handles, send
-from ottla.broker.leader_hints import PRODUCE_SINCE, add_leaders
-from ottla.broker.partition import Partition
-from ottla.broker.server import Broker
-from ottla.metadata.cluster import INTERNAL_TOPICS
+from ottla.broker.partitions.partition import Partition
+from ottla.broker.produce.context import ProduceContext
+from ottla.broker.wire import memory
+from ottla.broker.wire.apis import RawHandler, handles
+from ottla.broker.wire.connection import Connection, Reply
+from ottla.broker.wire.leader_hints import PRODUCE_SINCE, add_leaders
+from ottla.broker.wire.responses import send
+from ottla.metadata.image.cluster import INTERNAL_TOPICS
 from ottla.model.errors import ErrorCode, ProtocolError, Refusal
+from ottla.model.types import WallTime
 from ottla.protocol.messages import produce as wire
 from ottla.protocol.varint import Buffer
-from ottla.records.admission import admit
+from ottla.records.admission import Admission, admit
+from ottla.records.batch import Batch
 from ottla.records.inspection import InvalidRecords
+from ottla.records.scan import PLAIN_BYTES_PER_US
+
+logger = logging.getLogger(__name__)
 
 ACKS_NONE, ACKS_LEADER, ACKS_ALL = 0, 1, -1
 ADMIN_CLIENT = "__admin_client"  # How Kafka's own tools call themselves.
+ENTRY_US: Final = 10
 
 
 class Waiting:
@@ -33,7 +45,9 @@ class Waiting:
 
     __slots__ = ("_broker", "_open", "_reply", "_response", "acks", "is_slow", "timer")
 
-    def __init__(self, reply: Reply, acks: int, response: wire.Response, broker: Broker) -> None:
+    def __init__(
+        self, reply: Reply, acks: int, response: wire.Response, broker: ProduceContext
+    ) -> None:
         self._broker = broker
         self._reply = reply
         self.acks = acks
@@ -106,66 +120,178 @@ class _Append:
         self._waiting.settled()
 
 
+class _Entry:
+    """One partition of a request: its batch is admitted, perhaps by a worker, and appended."""
+
+    __slots__ = ("_broker", "_index", "_reply", "_topic", "_waiting", "records", "result")
+
+    def __init__(
+        self,
+        broker: ProduceContext,
+        reply: Reply,
+        waiting: Waiting,
+        topic: wire.TopicProduceData,
+        part: wire.PartitionProduceData,
+    ) -> None:
+        self._broker = broker
+        self._reply = reply
+        self._waiting = waiting
+        self._topic = topic
+        self._index = part.index
+        self.records: Buffer = part.records or b""
+        self.result = wire.PartitionProduceResponse(index=part.index)
+
+    @property
+    def cost_us(self) -> int:
+        """What it takes of a loop turn's budget, without a look at its records."""
+        return ENTRY_US + len(self.records) // PLAIN_BYTES_PER_US
+
+    def begin(self) -> Admission | None:
+        """Append the batch or refuse it; an Admission is to be finished before `end`."""
+        try:
+            partition = self._writable()
+            # The frame's buffer is used again for the next one: the log gets bytes of its own.
+            records = bytearray(self.records)
+            budget = self._broker.scans.budget
+            batch = admit(records, partition.policy, self._now(), self._reply.version, budget)
+            if isinstance(batch, Admission):
+                return batch
+            self._append(partition, batch)
+        except Refusal as refusal:
+            self.refuse(refusal)
+        return None
+
+    def end(self, admission: Admission) -> None:
+        """The batch was admitted; the partition may have changed hands meanwhile."""
+        try:
+            self._append(self._writable(), admission.stamped(self._now()))
+        except Refusal as refusal:
+            self.refuse(refusal)
+
+    def refuse(self, refusal: Refusal) -> None:
+        _fail(self.result, refusal.code, refusal.message)
+        if isinstance(refusal, InvalidRecords):
+            self.result.record_errors = [
+                wire.BatchIndexAndErrorMessage(index, message)
+                for index, message in refusal.record_errors
+            ]
+
+    def _now(self) -> WallTime:
+        # The fast way may have looked earlier in this turn: what it appends next is not earlier.
+        self._broker.prepared_produces.forget_time()
+        return self._broker.env.clock.wall()
+
+    def _writable(self) -> Partition:
+        acks = self._waiting.acks
+        if acks not in (ACKS_NONE, ACKS_LEADER, ACKS_ALL):
+            raise Refusal(ErrorCode.INVALID_REQUIRED_ACKS)
+        topic, partitions = self._topic, self._broker.partitions
+        partition = partitions.led(topic.name, topic.topic_id, self._index)
+        if partition.name.topic in INTERNAL_TOPICS and self._reply.client_id != ADMIN_CLIENT:
+            message = f"Cannot append to internal topic {partition.name.topic}"
+            raise Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, message)
+        partitions.check_writable(partition)
+        if acks == ACKS_ALL:
+            partition.check_enough_replicas()
+        return partition
+
+    def _append(self, partition: Partition, batch: Batch) -> None:
+        self._broker.metrics.bytes_in += batch.size
+        appending = _Append(self._waiting, self.result, partition.is_slow)
+        try:
+            placed = partition.append(batch, appending)
+            self.result.base_offset, self.result.log_append_time_ms = placed
+        except Refusal as refusal:
+            appending.refused(refusal.code, refusal.message)
+
+
+class _Rest(memory.Waiting):
+    """The entries of a request that cost more than this turn's budget, on bytes of their own.
+
+    Their connection is held, so that no later request of it overtakes them, and their bytes are
+    counted with those of unfinished requests.
+    """
+
+    def __init__(
+        self, entries: list[_Entry], connection: Connection, broker: ProduceContext
+    ) -> None:
+        self._entries = entries
+        self._connection = connection
+        self._broker = broker
+        for entry in entries:
+            entry.records = bytes(entry.records)
+        broker.memory.hold(self, sum(len(entry.records) for entry in entries))
+        connection.hold()
+
+    async def append(self, admission: Admission | None, then: Callable[[], None]) -> None:
+        """`admission` is that of the first entry, if its turn has come already."""
+        try:
+            for entry in self._entries:
+                try:
+                    await self._append(entry, admission)
+                except AssertionError:
+                    raise
+                except Exception:
+                    self._broker.metrics.server_errors += 1
+                    logger.exception("PRODUCE failed")
+                    entry.refuse(Refusal(ErrorCode.UNKNOWN_SERVER_ERROR))
+                admission = None
+            then()
+        except AssertionError:
+            raise
+        except Exception as error:  # noqa: BLE001  It is this connection's.
+            self._connection.fail(error)
+        finally:
+            self._broker.memory.release(self)
+            self._connection.release()
+            self._broker.env.network.end_turn_soon()  # Others may wait for the memory.
+
+    async def _append(self, entry: _Entry, admission: Admission | None) -> None:
+        scans = self._broker.scans
+        if admission is None:
+            await scans.budget.wait(entry.cost_us)
+            admission = entry.begin()
+        if admission is not None:
+            try:
+                await scans.finish(admission)
+            except Refusal as refusal:
+                entry.refuse(refusal)
+            else:
+                entry.end(admission)
+
+
 @handles(wire.Request)
-def handle(request: wire.Request, reply: Reply, broker: Broker) -> None:
+def handle(request: wire.Request, reply: Reply, broker: ProduceContext) -> None:
     """Append every batch in order; answer when all are as safe as `acks` asks."""
     if reply.version < 3:
         raise ProtocolError(f"PRODUCE version {reply.version} is not served")
     response = wire.Response()
     waiting = Waiting(reply, request.acks, response, broker)
+    entries: list[_Entry] = []
     for topic in request.topic_data:
-        results = []
-        for part in topic.partition_data:
-            result = wire.PartitionProduceResponse(index=part.index)
-            results.append(result)
-            try:
-                if request.acks not in (ACKS_NONE, ACKS_LEADER, ACKS_ALL):
-                    raise Refusal(ErrorCode.INVALID_REQUIRED_ACKS)
-                partition = broker.partitions.led(topic.name, topic.topic_id, part.index)
-                if partition.name.topic in INTERNAL_TOPICS and reply.client_id != ADMIN_CLIENT:
-                    message = f"Cannot append to internal topic {partition.name.topic}"
-                    raise Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, message)
-                _append(broker, partition, part.records, waiting, result, reply.version)
-            except Refusal as refusal:
-                _fail(result, refusal.code, refusal.message)
-                if isinstance(refusal, InvalidRecords):
-                    result.record_errors = [
-                        wire.BatchIndexAndErrorMessage(index, message)
-                        for index, message in refusal.record_errors
-                    ]
-        response.responses.append(
-            wire.TopicProduceResponse(
-                name=topic.name, topic_id=topic.topic_id, partition_responses=results
-            )
-        )
-    if request.acks == ACKS_ALL and waiting.is_slow:
-        waiting.timer = broker.call_later(request.timeout_ms, waiting.timed_out)
-    waiting.settled()
+        parts = [_Entry(broker, reply, waiting, topic, part) for part in topic.partition_data]
+        entries += parts
+        results = [part.result for part in parts]
+        response.responses.append(wire.TopicProduceResponse(topic.name, topic.topic_id, results))
+
+    def all_begun() -> None:
+        if request.acks == ACKS_ALL and waiting.is_slow:
+            waiting.timer = broker.call_later(request.timeout_ms, waiting.timed_out)
+        waiting.settled()
+
+    budget = broker.scans.budget
+    for place, entry in enumerate(entries):
+        is_affordable = budget.take(entry.cost_us)
+        admission = entry.begin() if is_affordable else None
+        if not is_affordable or admission is not None:
+            rest = _Rest(entries[place:], reply.connection, broker)
+            broker.spawn(rest.append(admission, all_begun))
+            return
+    all_begun()
 
 
-def raw_handler(broker: Broker) -> RawHandler:
+def raw_handler(broker: ProduceContext) -> RawHandler:
     return broker.prepared_produces.serve
-
-
-def _append(
-    broker: Broker,
-    partition: Partition,
-    records: Buffer | None,
-    waiting: Waiting,
-    result: wire.PartitionProduceResponse,
-    version: int,
-) -> None:
-    broker.partitions.check_writable(partition)
-    if waiting.acks == ACKS_ALL:
-        partition.check_enough_replicas()
-    # The frame's buffer is used again for the next one: the log gets bytes of its own.
-    batch = admit(bytearray(records or b""), partition.policy, broker.env.clock.wall(), version)
-    broker.metrics.bytes_in += batch.size
-    appending = _Append(waiting, result, partition.is_slow)
-    try:
-        result.base_offset, result.log_append_time_ms = partition.append(batch, appending)
-    except Refusal as refusal:
-        appending.refused(refusal.code, refusal.message)
 
 
 def _fail(result: wire.PartitionProduceResponse, code: ErrorCode, message: str | None) -> None:

@@ -3,10 +3,9 @@
 Followers wait until the leader's assignment is kept.
 """
 
-from ottla.broker.connection import Reply
-from ottla.broker.dispatch import handles
-from ottla.broker.group_requests import coordinate
-from ottla.broker.server import Broker
+from ottla.broker.coordinators.group_requests import GroupContext, coordinate
+from ottla.broker.wire.apis import handles
+from ottla.broker.wire.connection import Reply
 from ottla.model.errors import ErrorCode, Refusal
 from ottla.protocol.messages import sync_group as wire
 
@@ -14,7 +13,7 @@ PROTOCOL_SINCE = 5
 
 
 @handles(wire.Request)
-def handle(request: wire.Request, reply: Reply, broker: Broker) -> None:
+def handle(request: wire.Request, reply: Reply, broker: GroupContext) -> None:
     if reply.version >= PROTOCOL_SINCE and None in (request.protocol_type, request.protocol_name):
         raise Refusal(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     if not request.group_id:

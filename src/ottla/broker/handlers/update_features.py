@@ -5,20 +5,23 @@
 The controller checks and decides.
 """
 
-from ottla.broker.dispatch import Context, handles
-from ottla.broker.server import Broker
-from ottla.metadata.feature_updates import SAFE_DOWNGRADE
+from ottla.broker.context import BrokerContext
+from ottla.broker.wire.apis import handles
+from ottla.broker.wire.request_context import RequestContext
+from ottla.metadata.decisions.feature_updates import SAFE_DOWNGRADE
 from ottla.protocol.messages import update_features as wire
 
 
 @handles(wire.Request)
-async def handle(request: wire.Request, context: Context, broker: Broker) -> wire.Response:
+async def handle(
+    request: wire.Request, context: RequestContext, broker: BrokerContext
+) -> wire.Response:
     # Another node may decide it, and is asked in the newest version, which says some things
     # otherwise, and answers with less.
     for update in request.feature_updates:
         if update.allow_downgrade:
             update.allow_downgrade, update.upgrade_type = False, SAFE_DOWNGRADE
-    response = await broker.quorum.submit(request)
+    response = await context.submit(request)
     assert isinstance(response, wire.Response), "the controller answers in kind"
     if not response.error_code:
         names = [update.feature for update in request.feature_updates]

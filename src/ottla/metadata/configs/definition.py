@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from enum import Enum
 from math import isfinite
 
+from ottla.model.numbers import parse_integer
+
 Value = bool | int | float | str | list[str] | None
 
 
@@ -162,14 +164,10 @@ def _double(text: str) -> float:
 
 
 def _integer(text: str, bits: int) -> int:
-    # Python's own parser also takes underscores and other scripts' digits, which Java refuses.
-    digits = text[1:] if text[:1] in ("+", "-") else text
-    if not (digits.isascii() and digits.isdigit()):
-        raise ConfigValueError("must be a whole number")
-    value = int(text)
-    if not -(1 << bits - 1) <= value < 1 << bits - 1:
-        raise ConfigValueError(f"must be a whole number of {bits} bits")
-    return value
+    try:
+        return parse_integer(text, bits)
+    except ValueError as error:
+        raise ConfigValueError(str(error)) from None
 
 
 def _checked(check: str, value: Value) -> None:

@@ -89,7 +89,7 @@ def describe_topic(
         if definition.is_internal and name not in overrides:
             continue
         synonyms = layers.synonyms(TOPIC_SYNONYMS[name]) if name in TOPIC_SYNONYMS else []
-        value = _printed(definition, overrides.get(name, topic_default(layers, name)))
+        value = printed(definition, overrides.get(name, topic_default(layers, name)))
         if name in overrides:
             synonyms.insert(0, DescribeConfigsSynonym(name, value, int(Source.TOPIC)))
         yield _result(name, definition, value, synonyms, is_read_only=False)
@@ -131,7 +131,7 @@ def _broker_result(
 ) -> DescribeConfigsResourceResult:
     definition = BROKER_CONFIGS.get(name)
     text = layers.text(name)
-    value = _printed(definition, text) if definition is not None else text
+    value = printed(definition, text) if definition is not None else text
     is_read_only = definition is None or definition.update is Update.READ_ONLY
     return _result(name, definition, value, synonyms, is_read_only=is_read_only)
 
@@ -158,7 +158,8 @@ def _result(
     )
 
 
-def _printed(definition: Definition, text: str | None) -> str | None:
+def printed(definition: Definition, text: str | None) -> str | None:
+    """A value as Kafka shows it."""
     try:
         return as_text(definition.parse(text))
     except ConfigValueError:

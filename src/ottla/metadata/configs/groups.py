@@ -77,8 +77,8 @@ group.streams.session.timeout.ms int 45000 >=1 medium irrelevant read-only
     How long a streams group waits for a member's heartbeat.
 offset.metadata.max.bytes int 4096 any high served read-only
     The longest note a client may attach to a committed offset.
-offsets.commit.timeout.ms int 5000 >=1 high irrelevant read-only
-    How long an offset commit may wait for its replicas.
+offsets.commit.timeout.ms int 5000 >=1 high served read-only
+    How long an answer of a group coordinator may wait for its replicas.
 offsets.load.buffer.size int 5242880 >=1 high irrelevant read-only
     Bytes read at once when committed offsets are loaded.
 offsets.retention.check.interval.ms long 600000 >=1 high served read-only

@@ -22,7 +22,7 @@ ottla.rebalance.lost.after.ms long 900000 >=1000 medium served read-only
 ottla.rebalance.moves.max int 10 >=1 medium served read-only
     How many partitions the controller moves at the same time.
 ottla.record.decompressed.bytes.max long 67108864 >=1 medium served read-only
-    The most bytes that a batch may unpack to; a larger one is refused.
+    The most bytes that a batch may unpack to, a record being at least 64; more is refused.
 ottla.record.validation string header {header,full} medium served read-only
     Whether each record of a batch is checked, or only its header, checksum and size.
 """)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ottla.broker.dispatch import SERVED
+from ottla.broker.wire.apis import Listener, served_on
 from ottla.model.errors import ErrorCode
 from ottla.protocol.apis import ApiKey
 from ottla.protocol.codec import decode
@@ -20,7 +20,10 @@ def test_everything_served_is_listed_in_every_version(version: int) -> None:
         answer = world.client().ask(ask() if version >= 3 else wire.Request(), version)
         assert answer.error_code == 0
         listed = {key.api_key: (key.min_version, key.max_version) for key in answer.api_keys}
-        assert listed == {key: (api.versions[0], api.versions[-1]) for key, api in SERVED.items()}
+        assert listed == {
+            key: (api.versions[0], api.versions[-1])
+            for key, api in served_on(Listener.BROKER).items()
+        }
         assert listed[ApiKey.PRODUCE] == (0, 13)
 
 
@@ -59,10 +62,3 @@ def test_software_names_that_could_harm_a_log_are_refused(name: str) -> None:
             answer = client.ask(request, 3)
             assert (answer.error_code, answer.api_keys) == (ErrorCode.INVALID_REQUEST, [])
         assert client.channel.is_open
-
-
-def test_the_clients_software_is_remembered() -> None:
-    with serving() as world:
-        client = world.client()
-        client.ask(ask("apache-kafka-java", "4.3.1"), 3)
-        assert client.connection.software == "apache-kafka-java 4.3.1"

@@ -2,7 +2,9 @@
 
 import pytest
 
-from ottla.model.errors import ErrorCode
+from ottla.broker.handlers import create_topics as handler
+from ottla.broker.wire import responses
+from ottla.model.errors import ErrorCode, Refusal
 from ottla.protocol.messages import create_topics as wire
 from tests.unit.broker.requests import write
 from tests.unit.broker.serving import CONTROLLER, World, serving
@@ -107,3 +109,97 @@ def test_the_controllers_door_makes_topics_too() -> None:
         request = wire.Request([wire.CreatableTopic("t", 1, 1)])
         assert world.client(CONTROLLER).ask(request).topics[0].error_code == 0
         assert write(world, b"a") == 0
+
+
+# Many topics in one request.
+
+
+def many(*names: str, partitions: int = 1, **options: bool) -> wire.Request:
+    topics = [wire.CreatableTopic(name, partitions, 1) for name in names]
+    return wire.Request(topics, timeout_ms=1000, **options)
+
+
+def slices(world: World, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """What the controller is asked to create from here on, request by request."""
+    asked: list[list[str]] = []
+    decide = world.broker.quorum.decide
+
+    async def noting(request: wire.Request) -> object:
+        asked.append([topic.name for topic in request.topics])
+        return await decide(request)
+
+    monkeypatch.setattr(world.broker.quorum, "decide", noting)
+    return asked
+
+
+@pytest.mark.parametrize("version", range(2, 8))
+@pytest.mark.parametrize("validate_only", [False, True])
+def test_many_topics_are_made_slice_by_slice_and_answered_together(
+    version: int, validate_only: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(handler, "SLICE", 3)
+    with serving() as world:
+        world.topic("t3")
+        asked = slices(world, monkeypatch)
+        names = [f"t{number}" for number in range(8)]
+        request = many("twice", *names, "twice", validate_only=validate_only)
+        answer = world.client().ask(request, version)
+        assert asked == [names[:3], names[3:6], [*names[6:], "twice", "twice"]]
+        codes = [(topic.name, topic.error_code) for topic in answer.topics]
+        assert codes == [
+            *((n, ErrorCode.TOPIC_ALREADY_EXISTS if n == "t3" else 0) for n in names),
+            ("twice", ErrorCode.INVALID_REQUEST),
+        ]
+        assert len(world.broker.image.topics_by_name) == (1 if validate_only else 8)
+
+
+def test_slices_are_bounded_by_partitions_and_the_whole_by_what_one_batch_holds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(handler, "SLICE_PARTITIONS", 10)
+    with serving() as world:
+        asked = slices(world, monkeypatch)
+        answer = world.client().ask(many("a", "b", "c", partitions=5))
+        assert asked == [["a", "b"], ["c"]]
+        assert [topic.error_code for topic in answer.topics] == [0, 0, 0]
+        answer = world.client().ask(many("d", "e", partitions=5001))
+        assert {topic.error_code for topic in answer.topics} == {ErrorCode.POLICY_VIOLATION}
+        assert len(world.broker.image.topics_by_name) == 3
+
+
+def test_what_was_made_before_the_controller_refused_is_answered_as_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(handler, "SLICE", 1)
+    with serving() as world:
+        decide = world.broker.quorum.decide
+
+        async def decide_some(request: wire.Request) -> object:
+            if request.topics[0].name == "b":
+                raise Refusal(ErrorCode.REQUEST_TIMED_OUT, "too late")
+            return await decide(request)
+
+        monkeypatch.setattr(world.broker.quorum, "decide", decide_some)
+        answer = world.client().ask(many("a", "b", "c"))
+        assert [(t.name, t.error_code, t.error_message) for t in answer.topics] == [
+            ("a", 0, None),
+            ("b", ErrorCode.REQUEST_TIMED_OUT, "too late"),
+            ("c", 0, None),
+        ]
+        answer = world.client().ask(many("b", "d"))
+        assert {topic.error_code for topic in answer.topics} == {ErrorCode.REQUEST_TIMED_OUT}
+
+
+@pytest.mark.parametrize("version", range(2, 8))
+def test_a_long_answer_is_the_same_as_a_short_one(
+    version: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serving() as world:
+        names = [f"t{number}" for number in range(5)]
+        request = many(*names, validate_only=True)
+        at_once = world.client().ask(request, version)
+        monkeypatch.setattr(responses, "FEW", 3)
+        later = world.client().ask(request, version)
+        for topic in (*at_once.topics, *later.topics):
+            topic.topic_id = b""
+        assert later == at_once

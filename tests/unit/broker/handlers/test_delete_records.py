@@ -5,13 +5,13 @@ import errno
 
 import pytest
 
-from ottla.metadata.brokers import Died
+from ottla.metadata.decisions.brokers import Died
 from ottla.model.errors import ErrorCode
 from ottla.model.types import NodeId
 from ottla.protocol.messages import delete_records as wire
 from tests.unit.broker.replicating import Cluster, Node, replicating
 from tests.unit.broker.requests import fetch_request, only, values_of, write
-from tests.unit.broker.serving import World, serving
+from tests.unit.broker.serving import World, held_workers, serving
 
 
 def before(offset: int, topic: str = "t", partition: int = 0) -> wire.Request:
@@ -87,6 +87,29 @@ def test_what_was_deleted_does_not_come_back_after_a_power_cut() -> None:
         assert world.partition().log.log_start_offset == 2
 
 
+def test_many_partitions_are_written_down_at_once_and_not_by_the_loop() -> None:
+    with serving() as world:
+        world.topic("t", 40)
+        for index in range(40):
+            write(world, b"a", b"b", partition=index)
+        parts = [wire.DeleteRecordsPartition(index, 1) for index in range(40)]
+        client = world.client()
+        world.settle()  # Workers sync the names of new logs.
+        waiting_before = world.workers.waiting
+        with held_workers(world) as done_by_loop:
+            asked = client.send(wire.Request([wire.DeleteRecordsTopic("t", parts)], 1000), 2)
+            world.settle()
+            assert done_by_loop == []
+            assert not client.has_answer(asked), "it is not durable yet"
+            assert world.workers.waiting == waiting_before + 1
+            assert write(world, b"c", partition=7) == 2
+        world.pass_ms(10)
+        results = client.answers()[asked].topics[0].partitions
+        assert {(part.error_code, part.low_watermark) for part in results} == {(0, 1)}
+        world.lose_power()
+        assert {p.log.log_start_offset for p in world.broker.partitions.all()} == {1}
+
+
 def test_what_cannot_be_written_down_is_not_confirmed() -> None:
     with serving() as world:
         world.topic()
@@ -123,7 +146,7 @@ def test_the_answer_waits_for_the_followers_and_they_follow_at_once() -> None:
     with replicating() as cluster:
         cluster.topic()
         cluster.produce(cluster.leader(), b"1", b"2", b"3")
-        cluster.pass_ms(1000)  # By now every fetch waits at the leader.
+        cluster.pass_ms(1200)  # By now every fetch waits at the leader, and for a while longer.
         code, low_watermark, took_ms = answer_of(cluster, cluster.leader(), 2, 5000)
         assert (code, low_watermark) == (0, 2)
         assert took_ms < 100, "nobody sat out a fetch that waits"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ottla.broker.cluster_view import CLUSTER_OPERATIONS, NOT_ASKED
+from ottla.broker.wire.cluster_view import CLUSTER_OPERATIONS, NOT_ASKED
 from ottla.model.errors import ErrorCode
 from ottla.protocol.messages import describe_cluster as wire
 from tests.unit.broker.serving import CONTROLLER, serving

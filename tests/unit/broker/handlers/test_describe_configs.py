@@ -2,22 +2,26 @@
 
 import asyncio
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from ottla.broker.handlers.describe_configs import RESOURCES_PER_TURN, handle
-from ottla.broker.settings import Settings, zero_configuration
-from ottla.metadata.cluster import (
+from ottla.broker.handlers.describe_configs import COST_US, UNSET_GROUPS_BYTES_MAX, handle
+from ottla.broker.settings.settings import Settings, zero_configuration
+from ottla.broker.wire.batch_scans import TURN_US, TurnBudget
+from ottla.metadata.image.cluster import (
     BROKER_LOGGER_RESOURCE,
     BROKER_RESOURCE,
     CLIENT_METRICS_RESOURCE,
     GROUP_RESOURCE,
     TOPIC_RESOURCE,
 )
-from ottla.metadata.image import ClusterImage
+from ottla.metadata.image.image import ClusterImage
 from ottla.model.errors import ErrorCode
+from ottla.model.types import Monotonic
 from ottla.protocol import metadata_records as records
+from ottla.protocol.codec import decode, encode
 from ottla.protocol.messages import describe_configs as wire
 from tests.unit.broker.serving import serving
 
@@ -31,6 +35,13 @@ class Node:
     )
     image: ClusterImage = field(default_factory=ClusterImage)
     node_id: int = 1
+    scans: Any = field(
+        default_factory=lambda: SimpleNamespace(
+            budget=TurnBudget(
+                lambda refill: asyncio.get_running_loop().call_soon(refill), lambda: Monotonic(0)
+            )
+        )
+    )
 
 
 @pytest.fixture
@@ -48,15 +59,18 @@ def node() -> Node:
     return node
 
 
+def answer(node: Node, request: wire.Request, version: int = 4) -> wire.Response:
+    context: Any = SimpleNamespace(version=version)
+    encoded = asyncio.run(handle(request, context, node))  # type: ignore[arg-type]
+    assert encoded.of is wire.Response
+    return decode(wire.Response, encoded.body, version)
+
+
 def describe(
     node: Node, kind: int, name: str, keys: list[str] | None = None, **asked: bool
 ) -> wire.DescribeConfigsResult:
     resource = wire.DescribeConfigsResource(kind, name, keys)
-    request = wire.Request([resource], **asked)
-    anything: Any = None
-    response = asyncio.run(handle(request, anything, node))  # type: ignore[arg-type]
-    assert isinstance(response, wire.Response)
-    (result,) = response.results
+    (result,) = answer(node, wire.Request([resource], **asked)).results
     assert (result.resource_type, result.resource_name) == (kind, name)
     return result
 
@@ -110,6 +124,8 @@ def test_the_root_logger_and_the_configs_of_groups_are_described(node: Node) -> 
         (TOPIC_RESOURCE, "a/b", ErrorCode.INVALID_TOPIC_EXCEPTION),
         (BROKER_RESOURCE, "2", ErrorCode.INVALID_REQUEST),
         (BROKER_RESOURCE, "x", ErrorCode.INVALID_REQUEST),
+        (BROKER_RESOURCE, "9" * 5000, ErrorCode.INVALID_REQUEST),
+        (BROKER_LOGGER_RESOURCE, "-" + "9" * 5000, ErrorCode.INVALID_REQUEST),
         (BROKER_LOGGER_RESOURCE, "", ErrorCode.INVALID_REQUEST),
         (CLIENT_METRICS_RESOURCE, "", ErrorCode.INVALID_REQUEST),
         (99, "x", ErrorCode.INVALID_REQUEST),
@@ -122,13 +138,52 @@ def test_what_cannot_be_described_gets_kafkas_code(
     assert (result.error_code, result.configs) == (code, [])
 
 
-def test_a_request_about_many_topics_lets_others_have_their_turn() -> None:
+def groups(count: int) -> list[wire.DescribeConfigsResource]:
+    names = [f"g{number}" for number in range(count)]
+    return [wire.DescribeConfigsResource(GROUP_RESOURCE, name, None) for name in names]
+
+
+@pytest.mark.parametrize("version", range(1, 5))
+def test_a_request_about_many_lets_others_have_their_turn(version: int) -> None:
     with serving() as world:
-        world.topic("t")
         client = world.client()
-        resources = [wire.DescribeConfigsResource(TOPIC_RESOURCE, "t", None) for _ in range(100)]
-        asked = client.send(wire.Request(resources), 4)
+        per_turn = TURN_US // COST_US[GROUP_RESOURCE]
+        asked = client.send(wire.Request(groups(2 * per_turn)), version)
         before = world.loop.turns
         world.until(lambda: client.has_answer(asked))
-        assert world.loop.turns - before >= 100 // RESOURCES_PER_TURN
-        assert len(client.answers()[asked].results) == 100
+        assert world.loop.turns - before >= 2
+        results = client.answers()[asked].results
+        assert [result.resource_name for result in results] == [
+            f"g{n}" for n in range(2 * per_turn)
+        ]
+        assert all(result.configs for result in results)
+
+
+def test_only_so_many_groups_that_set_nothing_are_described(node: Node) -> None:
+    asked = [*groups(5000), wire.DescribeConfigsResource(GROUP_RESOURCE, "g", None)]
+    request = wire.Request(asked, include_synonyms=True, include_documentation=True)
+    response = answer(node, request)
+    codes = [result.error_code for result in response.results]
+    assert codes[:100] == [ErrorCode.NONE] * 100
+    assert codes[200:-1] == [ErrorCode.INVALID_REQUEST] * 4800
+    assert codes[-1] == ErrorCode.NONE
+    assert len(encode(response, 4)) < 2 * UNSET_GROUPS_BYTES_MAX + 100 * len(asked)
+
+
+def test_a_resource_that_is_named_often_is_described_once(node: Node) -> None:
+    resource = wire.DescribeConfigsResource(TOPIC_RESOURCE, "t", None)
+    response = answer(node, wire.Request([resource] * 50))
+    assert [result.resource_name for result in response.results] == ["t"]
+
+
+@pytest.mark.parametrize("version", range(1, 5))
+def test_what_is_encoded_in_parts_is_what_would_be_encoded_at_once(
+    node: Node, version: int
+) -> None:
+    resources = [wire.DescribeConfigsResource(TOPIC_RESOURCE, "t", ["flush.ms"]), *groups(200)]
+    response = answer(node, wire.Request(resources, include_synonyms=True), version)
+    assert len(response.results) == 201
+    context: Any = SimpleNamespace(version=version)
+    request = wire.Request(resources, include_synonyms=True)
+    encoded = asyncio.run(handle(request, context, node))  # type: ignore[arg-type]
+    assert encoded.body == encode(response, version)

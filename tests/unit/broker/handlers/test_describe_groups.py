@@ -2,7 +2,7 @@
 
 import pytest
 
-from ottla.broker.cluster_view import GROUP_OPERATIONS
+from ottla.broker.wire.cluster_view import GROUP_OPERATIONS
 from ottla.model.errors import ErrorCode
 from ottla.protocol.messages import describe_groups as wire
 from tests.unit.broker.grouping import QUICK, stable

@@ -2,6 +2,7 @@
 
 import pytest
 
+from ottla.broker.wire import responses
 from ottla.model.errors import ErrorCode
 from ottla.protocol.messages import describe_topic_partitions as wire
 from tests.unit.broker.serving import World, serving
@@ -82,3 +83,19 @@ def test_cursors_that_make_no_sense_are_refused() -> None:
         request = wire.Request([wire.TopicRequest("a")], 10, wire.Cursor("a", -1))
         answer = world.client().ask(request)
         assert {topic.error_code for topic in answer.topics} == {ErrorCode.INVALID_REQUEST}
+
+
+def test_long_pages_take_several_turns_and_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving() as world:
+        for name in ("a", "b"):
+            world.topic(name, 40)
+        client = world.client()
+        at_once = client.ask(wire.Request([], 60))
+        monkeypatch.setattr(responses, "FEW", 10)
+        monkeypatch.setattr(responses, "STEP", 10)
+        asked = [client.send(wire.Request([], 60)) for _ in range(3)]
+        assert not client.has_answer(asked[0])
+        assert not client.channel.is_reading
+        world.settle()
+        assert [client.answers()[number] for number in asked] == [at_once] * 3
+        assert sum(len(topic.partitions) for topic in at_once.topics) == 60

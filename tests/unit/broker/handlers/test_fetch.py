@@ -1,10 +1,13 @@
 """Fetch against Kafka's meaning: waiting, limits, epochs, sessions, and what is left behind."""
 
+import asyncio
 import errno
 import struct
 
 import pytest
 
+from ottla.broker.handlers.fetch import WAITING_MAX
+from ottla.broker.wire.batch_scans import TURN_US
 from ottla.model.errors import ErrorCode
 from ottla.model.types import WallTime
 from ottla.protocol.codec import decode, encode
@@ -680,3 +683,263 @@ def test_a_leader_that_may_be_deposed_never_says_that_an_offset_is_out_of_range(
         assert cluster.fetch(leader, 3).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
         leader.quorum.read()
         assert cluster.fetch(leader, 3).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+def test_a_leader_whose_machine_slept_for_a_session_counts_as_one_that_may_be_deposed() -> None:
+    with replicating() as cluster:
+        cluster.topic()
+        leader = cluster.leader()
+        leader.quorum.is_alone = False
+        cluster.run(leader.broker.lifecycle.heartbeat())
+        assert cluster.fetch(leader, 3).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+        cluster.clock.slept_ms = leader.broker.settings.broker_session_timeout_ms
+        assert cluster.fetch(leader, 3).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        cluster.run(leader.broker.lifecycle.heartbeat())
+        leader.quorum.read()
+        assert cluster.fetch(leader, 3).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+def test_an_epoch_that_was_never_written_here_diverges_though_its_offset_is_here() -> None:
+    with serving() as world:
+        world.topic()
+        write(world, b"a", b"b")
+        world.restart()
+        world.restart()
+        write(world, b"c")
+        assert world.partition().leader_epoch > 1
+        part = only(world.client().ask(with_epochs(1, last_fetched=1), 12))
+        assert (part.diverging_epoch.epoch, part.diverging_epoch.end_offset) == (0, 2)
+        assert bytes(part.records) == b""
+
+
+def test_consumers_read_nothing_at_or_past_the_high_watermark() -> None:
+    with replicating() as cluster:
+        cluster.topic()
+        leader, followers = cluster.leader(), cluster.followers()
+        cluster.produce(leader, b"1", b"2")
+        cluster.pass_ms(1000)
+        for node in followers:
+            node.quorum.is_cut_off = True  # They follow on, but are not told of another leader.
+        for node in followers[1:]:
+            node.kill()  # The ISR does not shrink: what comes now is not committed.
+        assert cluster.produce(leader, b"3", acks=1).error_code == 0
+        cluster.until(lambda: followers[0].partition().log.end_offset == 3)
+        for node in (leader, followers[0]):
+            assert node.partition().log.end_offset == 3
+            part = cluster.fetch(node, 0)
+            assert (part.high_watermark, values_of(part.records)) == (2, [b"1", b"2"])
+            part = cluster.fetch(node, 2)
+            assert (part.error_code, part.high_watermark, bytes(part.records)) == (0, 2, b"")
+
+
+def test_short_requests_of_a_large_session_are_served_in_several_turns() -> None:
+    with serving() as world:
+        clients = [world.client() for _ in range(4)]
+        named = [("none", index, 0) for index in range(900)]
+        sessions = [
+            client.ask(fetch_request(*named, session_epoch=0), 12).session_id for client in clients
+        ]
+        assert all(sessions)
+        world.settle()
+        sent = [
+            client.send(fetch_request(session_id=session, session_epoch=1), 12)
+            for client, session in zip(clients, sessions, strict=True)
+        ]
+        world.end_turn()
+        answered = [client.has_answer(n) for client, n in zip(clients, sent, strict=True)]
+        assert 0 < sum(answered) < len(clients)
+        world.settle()
+        for client, number in zip(clients, sent, strict=True):
+            assert len(client.answer_to(number).responses[0].partitions) == len(named)
+            assert client.channel.is_reading
+
+
+# Many partitions, many who wait.
+
+MANY = 20
+FETCHING = "ottla.broker.handlers.fetch"
+
+
+def looks_at(world: World, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The indexes of the partitions that fetches look at from here on."""
+    looked_at: list[int] = []
+    readable = world.broker.partitions.readable
+
+    def noting(topic: str, topic_id: bytes, index: int) -> object:
+        looked_at.append(index)
+        return readable(topic, topic_id, index)
+
+    monkeypatch.setattr(world.broker.partitions, "readable", noting)
+    return looked_at
+
+
+def test_a_waiting_fetch_looks_only_at_the_partition_that_grew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with serving() as world:
+        world.topic("t", MANY)
+        client = world.client()
+        size = len(batch(b"x" * 100))
+        named = [("t", index, 0) for index in range(MANY)]
+        write(world, b"x" * 100, partition=5)
+        asked = start_waiting(client, *named, min_bytes=4 * size)
+        looked_at = looks_at(world, monkeypatch)
+        write(world, b"x" * 100, partition=3)
+        write(world, b"x" * 100, partition=3)
+        assert looked_at == [3, 3]
+        assert not client.has_answer(asked)
+        write(world, b"x" * 100, partition=7)
+        assert sorted(looked_at) == sorted([3, 3, 7, *range(MANY)])
+        [topic] = client.answers()[asked].responses
+        counts = {p.partition_index: len(values_of(p.records)) for p in topic.partitions}
+        assert {index: n for index, n in counts.items() if n} == {3: 2, 5: 1, 7: 1}
+        assert not any(world.partition("t", index).watching for index in range(MANY))
+
+
+def test_a_fetch_behind_many_others_of_its_connection_does_not_wait() -> None:
+    with serving() as world:
+        world.topic()
+        client = world.client()
+        sent = [client.send(fetch_request(("t", 0, 0), max_wait_ms=10_000), 12) for _ in range(100)]
+        world.settle()
+        assert len(world.partition().watching) == WAITING_MAX
+        assert not client.answers()
+        write(world, b"news")
+        world.settle()
+        answers = client.answers()
+        assert list(answers) == sent
+        counts = [len(values_of(only(answers[number]).records)) for number in sent]
+        assert counts == [1] * WAITING_MAX + [0] * (100 - WAITING_MAX)
+
+
+def test_those_who_wait_for_one_record_are_answered_in_several_turns() -> None:
+    with serving() as world:
+        world.topic("t", MANY)
+        named = [("t", index, 0) for index in range(MANY)]
+        clients = [world.client() for _ in range(200)]
+        sent = [start_waiting(client, *named) for client in clients]
+        world.client().send(produce_request(batch(b"news")), 12)
+        world.end_turn()
+        answered = sum(client.has_answer(n) for client, n in zip(clients, sent, strict=True))
+        assert 0 < answered < len(clients)
+        world.settle()
+        for client, number in zip(clients, sent, strict=True):
+            first = client.answer_to(number).responses[0].partitions[0]
+            assert values_of(first.records) == [b"news"]
+
+
+def test_a_crowd_that_waits_for_one_partition_is_answered_in_several_turns(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(f"{FETCHING}.WANTED_US", TURN_US // 10)
+    monkeypatch.setattr(f"{FETCHING}.CROWD", 10)
+    with serving() as world:
+        world.topic()
+        clients = [world.client() for _ in range(40)]
+        sent = [start_waiting(client, ("t", 0, 0)) for client in clients]
+        world.client().send(produce_request(batch(b"news")), 12)
+        world.end_turn()
+        answered = sum(client.has_answer(n) for client, n in zip(clients, sent, strict=True))
+        assert 0 < answered < len(clients)
+        world.settle()
+        for client, number in zip(clients, sent, strict=True):
+            assert values_of(only(client.answer_to(number)).records) == [b"news"]
+
+
+def test_a_small_fetch_that_has_no_turn_waits_on_for_its_min_bytes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(f"{FETCHING}.CROWD", 0)
+    with serving() as world:
+        world.topic("t", 2)
+        client = world.client()
+        size = len(batch(b"x"))
+        asked = start_waiting(client, ("t", 0, 0), ("t", 1, 0), min_bytes=3 * size)
+        budget = world.broker.scans.budget
+        write(world, b"x", partition=1)
+        for partition in (0, 0):
+            assert not client.has_answer(asked)
+            assert budget.take(budget.left_us)
+            world.client().send(produce_request(batch(b"x"), partition=partition), 12)
+            world.end_turn()
+        world.settle()
+        [topic] = client.answers()[asked].responses
+        assert [len(values_of(part.records)) for part in topic.partitions] == [2, 1]
+
+
+@pytest.fixture
+def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(f"{FETCHING}.FEW", 2)
+    monkeypatch.setattr(f"{FETCHING}.SLICE", 3)
+    monkeypatch.setattr(f"{FETCHING}.WANTED_US", TURN_US)
+    monkeypatch.setattr("ottla.broker.fetch.response.STEP", 2)
+
+
+@pytest.mark.usefixtures("small_slices")
+@pytest.mark.parametrize("version", VERSIONS)
+def test_an_answer_that_takes_several_turns_is_the_same(version: int) -> None:
+    with serving() as world:
+        topic_id = world.topic("t", MANY)
+        for index in range(MANY):
+            write(world, b"%d" % index, partition=index)
+        topic = topic_id if version >= BY_ID_SINCE else "t"
+        named = [(topic, index, 0) for index in range(MANY)]
+        answer = world.client().ask(fetch_request(*named), version)
+        [told] = answer.responses
+        assert [values_of(part.records) for part in told.partitions] == [
+            [b"%d" % index] for index in range(MANY)
+        ]
+
+
+@pytest.mark.usefixtures("small_slices")
+def test_a_fetch_of_many_partitions_waits_until_one_grows_or_time_is_over() -> None:
+    with serving() as world:
+        world.topic("t", MANY)
+        client = world.client()
+        named = [("t", index, 0) for index in range(MANY)]
+        asked = start_waiting(client, *named)
+        write(world, b"news", partition=17)
+        world.settle()
+        [told] = client.answers()[asked].responses
+        assert values_of(told.partitions[17].records) == [b"news"]
+        asked = start_waiting(client, ("t", 17, 1), *named[:10], max_wait_ms=300)
+        assert client.channel.is_reading
+        world.pass_ms(310)
+        assert client.has_answer(asked)
+        assert not any(world.partition("t", index).watching for index in range(MANY))
+
+
+@pytest.mark.usefixtures("small_slices")
+@pytest.mark.parametrize("index", [0, MANY - 1])
+@pytest.mark.parametrize("turns", range(0, 40, 3))
+def test_what_comes_while_many_partitions_are_looked_at_is_not_missed(
+    index: int, turns: int
+) -> None:
+    with serving() as world:
+        world.topic("t", MANY)
+        client = world.client()
+        named = [("t", index, 0) for index in range(MANY)]
+        asked = client.send(fetch_request(*named, max_wait_ms=10_000), 12)
+        for _ in range(turns):
+            world.run(asyncio.sleep(0))
+        write(world, b"news", partition=index)
+        world.settle()
+        [told] = client.answers()[asked].responses
+        assert values_of(told.partitions[index].records) == [b"news"]
+        assert not any(world.partition("t", index).watching for index in range(MANY))
+
+
+@pytest.mark.usefixtures("small_slices")
+@pytest.mark.parametrize("turns", range(0, 40, 3))
+def test_nothing_is_left_of_a_client_that_goes_while_its_partitions_are_looked_at(
+    turns: int,
+) -> None:
+    with serving() as world:
+        world.topic("t", MANY)
+        client = world.client()
+        client.send(fetch_request(*[("t", i, 0) for i in range(MANY)], max_wait_ms=10_000), 12)
+        for _ in range(turns):
+            world.run(asyncio.sleep(0))
+        client.close()
+        world.settle()
+        assert not any(world.partition("t", index).watching for index in range(MANY))

@@ -2,8 +2,8 @@
 
 from ottla.model.errors import ErrorCode
 from ottla.protocol.messages import list_config_resources as wire
+from tests.unit.broker.coordinators.test_group_settings import GROUP, alter
 from tests.unit.broker.serving import World, serving
-from tests.unit.broker.test_group_settings import GROUP, alter
 
 TOPIC, BROKER, LOGGER, METRICS, GROUPS = 2, 4, 8, 16, 32
 

@@ -5,7 +5,9 @@ import pytest
 from ottla.model.errors import ErrorCode
 from ottla.protocol.messages import delete_records
 from ottla.protocol.messages import list_offsets as wire
-from ottla.simulation.clock import WALL_START_MS
+from ottla.records.batch import Batch
+from ottla.records.record import Record, build_batch
+from ottla.simulation.world.clock import WALL_START_MS
 from tests.unit.broker.requests import batch, only, produce_request
 from tests.unit.broker.serving import World, serving
 
@@ -158,3 +160,71 @@ def test_a_disk_that_cannot_be_read_is_told() -> None:
         assert code(world, request) == ErrorCode.KAFKA_STORAGE_ERROR
         assert code(world, request) == ErrorCode.KAFKA_STORAGE_ERROR
         assert found(world, LATEST, partition=1 - lost) == (0, -1)
+
+
+def write_many(world: World, count: int, codec: int = 4) -> None:
+    """A batch in which only the last record is a second later."""
+    times = [WALL_START_MS] * (count - 1) + [WALL_START_MS + 1000]
+    records = [Record(i, at, None, b"") for i, at in enumerate(times)]
+    request = produce_request(build_batch(records, codec=codec))
+    assert only(world.client().ask(request, 12)).error_code == 0
+
+
+@pytest.mark.parametrize("codec", range(5))
+@pytest.mark.parametrize("timestamp", [MAX_TIMESTAMP, WALL_START_MS + 1])
+def test_a_worker_searches_a_batch_of_many_records(codec: int, timestamp: int) -> None:
+    with serving() as world:
+        world.topic()
+        write_many(world, 3000, codec)
+        world.workers.is_holding = True
+        client = world.client()
+        asked = client.send(asking(timestamp), 9)
+        world.settle()
+        assert world.workers.waiting == 1
+        assert found(world, LATEST) == (3000, -1)
+        world.workers.is_holding = False
+        part = only(client.answer_to(asked))
+        assert (part.offset, part.timestamp) == (2999, WALL_START_MS + 1000)
+
+
+def test_a_topic_may_be_deleted_while_a_worker_searches() -> None:
+    with serving() as world:
+        world.topic()
+        write_many(world, 3000)
+        world.workers.is_holding = True
+        client = world.client()
+        asked = client.send(asking(WALL_START_MS + 1), 9)
+        world.settle()
+        world.broker.partitions._remove(world.broker.image.topics_by_name["t"], 0)
+        world.workers.is_holding = False
+        code = only(client.answer_to(asked)).error_code
+        assert code in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        assert not world.broker.directories.is_any_full
+
+
+def test_unreadable_records_of_a_client_do_not_take_the_partition_offline() -> None:
+    with serving() as world:
+        world.topic()
+        data = batch(b"value")
+        data[61] = 0x7F  # The length of the record.
+        Batch(data).seal()
+        assert only(world.client().ask(produce_request(data), 12)).error_code == 0
+        assert found(world, WALL_START_MS) == (0, WALL_START_MS)
+        assert found(world, MAX_TIMESTAMP) == (0, WALL_START_MS)
+        write_at(world, 5)
+        assert found(world, WALL_START_MS + 5) == (1, WALL_START_MS + 5)
+
+
+def test_a_search_ends_with_the_leader_epoch_in_which_it_began() -> None:
+    """The log may have been cut meanwhile, though the same broker leads again."""
+    with serving() as world:
+        world.topic()
+        write_many(world, 3000)
+        world.workers.is_holding = True
+        client = world.client()
+        asked = client.send(asking(WALL_START_MS + 1), 9)
+        world.settle()
+        world.partition().lead(world.partition().leader_epoch + 1)
+        world.workers.is_holding = False
+        part = only(client.answer_to(asked))
+        assert (part.error_code, part.offset) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)

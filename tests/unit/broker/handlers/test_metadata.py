@@ -4,7 +4,8 @@ import time
 
 import pytest
 
-from ottla.broker.cluster_view import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
+from ottla.broker.wire import responses
+from ottla.broker.wire.cluster_view import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
 from ottla.model.errors import ErrorCode
 from ottla.protocol.messages import create_topics
 from ottla.protocol.messages import metadata as wire
@@ -184,3 +185,26 @@ def many(world: World, topics: int, partitions: int) -> None:
     wanted = [create_topics.CreatableTopic(f"t{n}", partitions, 1) for n in range(topics)]
     made = world.client().ask(create_topics.Request(topics=wanted))
     assert not any(topic.error_code for topic in made.topics)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_long_answer_takes_several_turns_and_is_the_same(
+    version: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request = wire.Request([] if version < ALL_IS_NULL_SINCE else None)
+    with serving(num_partitions=40) as world:
+        for name in ("a", "b", "c"):
+            world.topic(name, 40)
+        short, long = world.client(), world.client()
+        monkeypatch.setattr(responses, "FEW", 1000)
+        at_once = short.ask(request, version)
+        monkeypatch.setattr(responses, "FEW", 10)
+        monkeypatch.setattr(responses, "STEP", 10)
+        asked = [long.send(request, version) for _ in range(3)]
+        assert not long.answers()
+        assert not long.channel.is_reading
+        world.settle()
+        answers = long.answers()
+        assert [answers[number] for number in asked] == [at_once] * 3
+        assert len(at_once.topics) == 3
+        assert long.channel.is_reading

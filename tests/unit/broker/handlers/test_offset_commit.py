@@ -1,7 +1,10 @@
 """OffsetCommit through a broker: by name and by id, and what does not exist."""
 
+import time
+
 import pytest
 
+from ottla.broker.handlers.offset_commit import _merged
 from ottla.model.errors import ErrorCode
 from ottla.protocol.messages import offset_commit as wire
 from tests.unit.broker.grouping import QUICK, commit, fetch, find, stable
@@ -45,3 +48,17 @@ def test_a_stale_member_is_refused_for_every_partition() -> None:
         missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         assert codes == [missing, *[ErrorCode.ILLEGAL_GENERATION] * 2]
         assert fetch(world) == (-1, 0)
+
+
+def test_topics_that_are_named_often_are_merged_in_linear_time() -> None:
+    def results(name: str, topic_id: bytes = bytes(16)) -> wire.OffsetCommitResponseTopic:
+        part = wire.OffsetCommitResponsePartition(0)
+        return wire.OffsetCommitResponseTopic(name, topic_id, [part])
+
+    done = [results("t", b"t" * 16) for _ in range(10_000)]
+    began = time.process_time()
+    merged = _merged(done, [results("u") for _ in range(10_000)])
+    assert time.process_time() - began < 1  # Each with each takes ten times that.
+    assert len(merged) == 20_000
+    (both,) = _merged([results("t", b"t" * 16)], [results("", b"t" * 16)])
+    assert len(both.partitions) == 2

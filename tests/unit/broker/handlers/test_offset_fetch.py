@@ -65,3 +65,15 @@ def test_topics_by_their_ids() -> None:
         ]
         assert some.topics[1].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_ID
         assert [t.topic_id for t in every.topics] == [topic_id]
+
+
+def test_a_group_named_too_often_is_answered_ten_times() -> None:
+    with serving(**QUICK) as world:
+        world.topic("t")
+        find(world)
+        commit(world, 5)
+        groups = [Group(GROUP, topics=[Topics("t", partition_indexes=[0])]) for _ in range(12)]
+        answer = world.client().ask(wire.Request(groups=groups), 8)
+        offsets = [g.topics[0].partitions[0].committed_offset for g in answer.groups if g.topics]
+        assert offsets == [5] * 10
+        assert [g.error_code for g in answer.groups[10:]] == [ErrorCode.INVALID_REQUEST] * 2

@@ -1,14 +1,32 @@
 """Produce against Kafka's meaning: what is answered, when, and what the log then holds."""
 
+import asyncio
 import errno
+from collections.abc import Iterator
+from itertools import count as counting
 
 import pytest
 
+from ottla.client.unpacking import batches_in
 from ottla.model.errors import ErrorCode
+from ottla.protocol.apis import ApiKey
+from ottla.protocol.codec import encode
+from ottla.protocol.header import RequestHeader, encode_request_header
 from ottla.protocol.messages import produce as wire
+from ottla.records.admission import Admission
+from ottla.records.inspection import RECORD_ERRORS_MAX
 from ottla.records.record import Record, build_batch
+from ottla.simulation.world.clock import WALL_START_MS
+from tests.unit.broker.replicating import replicating
 from tests.unit.broker.requests import batch, only, produce_request, values_of, write
-from tests.unit.broker.serving import BROKER_RESOURCE, Closed, World, serving
+from tests.unit.broker.serving import (
+    BROKER_RESOURCE,
+    Client,
+    Closed,
+    HeldWorkers,
+    World,
+    serving,
+)
 
 VERSIONS = range(3, 14)
 
@@ -429,3 +447,261 @@ def test_nobody_but_kafkas_own_tools_writes_to_internal_topics(version: int) -> 
         assert part.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
         asked = client.send(produce_request(keyed, topic), version, "__admin_client")
         assert only(client.answer_to(asked)).error_code == 0
+
+
+def many(count: int = 3000, *, key: bytes | None = b"k", **options: int) -> bytearray:
+    """A batch whose records take more than a turn's budget to look at."""
+    return build_batch([Record(i, WALL_START_MS, key, b"v%d" % i) for i in range(count)], **options)
+
+
+def held_by_a_worker(world: World, client: Client, request: wire.Request) -> int:
+    """Send a request, and see that it waits for a worker."""
+    world.settle()  # The names of new logs are synced.
+    world.workers.is_holding = True
+    asked = client.send(request, 12)
+    world.settle()
+    assert not client.has_answer(asked)
+    assert world.workers.waiting == 1
+    return asked
+
+
+def finish(world: World) -> None:
+    world.workers.is_holding = False
+
+
+@pytest.mark.parametrize("codec", range(5))
+def test_batches_admitted_by_a_worker_keep_their_place(codec: int) -> None:
+    with serving() as world:
+        world.topic(cleanup_policy="compact")
+        client = world.client()
+        small = build_batch([Record(0, WALL_START_MS, b"k", b"last")])
+        first = held_by_a_worker(world, client, produce_request(many(codec=codec)))
+        second = client.send(produce_request(small), 12)
+        assert not client.channel.is_reading
+        world.settle()
+        other = only(world.client().ask(produce_request(small), 12))
+        assert (other.error_code, other.base_offset) == (0, 0)
+        finish(world)
+        assert only(client.answer_to(first)).base_offset == 1
+        assert only(client.answer_to(second)).base_offset == 3001
+        assert client.channel.is_reading
+        assert values_of(world.log_bytes())[-1] == b"last"
+        assert world.broker.memory.used_bytes == 0
+
+
+def test_append_time_does_not_go_back_while_a_worker_admits() -> None:
+    with serving() as world:
+        world.topic(cleanup_policy="compact", message_timestamp_type="LogAppendTime")
+        client = world.client()
+        first = held_by_a_worker(world, client, produce_request(many(codec=4)))
+        world.pass_ms(500)
+        small = build_batch([Record(0, WALL_START_MS, b"k", b"v")])
+        other = only(world.client().ask(produce_request(small), 12))
+        finish(world)
+        held = only(client.answer_to(first))
+        assert (other.base_offset, held.base_offset) == (0, 1)
+        assert held.log_append_time_ms >= other.log_append_time_ms > WALL_START_MS
+        last = list(batches_in(world.log_bytes()))[-1]
+        assert (last.max_timestamp, last.is_valid) == (held.log_append_time_ms, True)
+
+
+def test_append_time_does_not_go_back_between_the_two_ways_of_a_turn() -> None:
+    with serving() as world:
+        world.topic(partitions=2, message_timestamp_type="LogAppendTime")
+        client = world.client()
+        client.ask(produce_request(batch(b"x")), 12)  # The fast way knows how it begins.
+        plain, times = produce_request(batch(b"a")), counting(world.now)
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(world.broker.env.clock, "wall", lambda: next(times))
+            two = several(("t", 0, batch(b"b")), ("t", 1, batch(b"c")))
+            asked = [client.send(each, 12) for each in (plain, two, plain)]
+            world.settle()
+        answers = [client.answer_to(each).responses[0].partition_responses[0] for each in asked]
+        stamped = [each.log_append_time_ms for each in answers]
+        assert stamped == sorted(stamped)
+
+
+def test_a_batch_that_unfolds_to_more_than_the_limit_is_refused_and_not_written() -> None:
+    with serving() as world:
+        world.topic(compression_type="uncompressed")
+        large = build_batch([Record(0, WALL_START_MS, b"k", bytes(3 << 20))], codec=4)
+        assert code_of(world, large) == ErrorCode.MESSAGE_TOO_LARGE
+        assert world.log_bytes() == b""
+
+
+def test_sequences_of_a_producer_stay_in_order_while_a_worker_admits() -> None:
+    with serving() as world:
+        world.topic(cleanup_policy="compact")
+        client = world.client()
+        producer = {"producer_id": 7, "producer_epoch": 0}
+        first = held_by_a_worker(world, client, produce_request(many(base_sequence=0, **producer)))
+        rest = [
+            client.send(produce_request(many(1, base_sequence=3000 + i, **producer)), 12)
+            for i in range(4)
+        ]
+        again = world.client()  # The producer gave up its connection and sends the batch again.
+        retried = again.send(produce_request(many(base_sequence=0, **producer)), 12)
+        finish(world)
+        codes = [only(client.answer_to(asked)).error_code for asked in (first, *rest)]
+        assert codes == [0] * 5
+        assert only(again.answer_to(retried)).base_offset == 0
+        assert len(values_of(world.log_bytes())) == 3004
+
+
+def test_the_partitions_behind_a_costly_one_wait_in_their_order() -> None:
+    with serving() as world:
+        world.topic("t", 2, cleanup_policy="compact")
+        client = world.client()
+        parts = [("t", 0, many(2)), ("t", 1, many()), ("t", 0, many(3)), ("t", 1, many(4))]
+        request = several(*parts)
+        world.topic("u")
+        asked = held_by_a_worker(world, client, request)
+        assert world.partition("t", 0).log.end_offset == 2
+        # All connections share the buffer from which the request was read.
+        assert write(world, b"x" * 100_000, topic="u") == 0
+        finish(world)
+        results = client.answer_to(asked).responses[0].partition_responses
+        assert [(r.index, r.error_code, r.base_offset) for r in results] == [
+            (0, 0, 0),
+            (1, 0, 0),
+            (0, 0, 2),
+            (1, 0, 3000),
+        ]
+
+
+def test_what_a_worker_refuses_is_answered_as_at_once() -> None:
+    with serving() as world:
+        world.topic(cleanup_policy="compact")
+        client = world.client()
+        asked = held_by_a_worker(world, client, produce_request(many(key=None)))
+        finish(world)
+        part = only(client.answer_to(asked))
+        assert (part.error_code, part.base_offset) == (ErrorCode.INVALID_RECORD, -1)
+        assert len(part.record_errors) == RECORD_ERRORS_MAX
+        with pytest.raises(Closed):
+            world.client().ask(produce_request(many(key=None), acks=0), 12)
+        assert world.broker.memory.used_bytes == 0
+
+
+def test_a_topic_may_be_deleted_while_a_worker_admits() -> None:
+    with serving() as world:
+        world.topic(cleanup_policy="compact")
+        client = world.client()
+        asked = held_by_a_worker(world, client, produce_request(many()))
+        world.broker.partitions._remove(world.broker.image.topics_by_name["t"], 0)
+        finish(world)
+        code = only(client.answer_to(asked)).error_code
+        assert code in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+
+def test_an_unexpected_error_in_a_worker_costs_its_batch(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    settle = Admission._settle
+
+    def fail(
+        self: Admission, data: bytes, max_timestamp: int, is_sequential: bool
+    ) -> Iterator[None]:
+        if self.batch.count > 1:
+            raise ValueError("a bug")
+        return settle(self, data, max_timestamp, is_sequential)
+
+    with serving() as world:
+        world.topic(cleanup_policy="compact")
+        monkeypatch.setattr(Admission, "_settle", fail)
+        client = world.client()
+        results = client.ask(several(("t", 0, many()), ("t", 0, many(1))), 12).responses[0]
+        codes = [result.error_code for result in results.partition_responses]
+        assert codes == [ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.NONE]
+        assert world.broker.metrics.server_errors == 1
+        assert client.channel.is_reading
+
+
+def test_a_request_of_very_many_batches_is_served_over_several_turns() -> None:
+    with serving() as world:
+        world.topic()
+        client = world.client()
+        request = several(*[("t", 0, batch(b"%d" % i)) for i in range(2000)])
+        asked = client.send(request, 12)
+        assert 0 < world.partition().log.staged_end < 2000
+        results = client.answer_to(asked).responses[0].partition_responses
+        assert [result.base_offset for result in results] == list(range(2000))
+
+
+def test_a_batch_beyond_a_turns_whole_budget_is_served_in_a_turn_of_its_own() -> None:
+    with serving() as world:
+        world.topic(max_message_bytes=100 << 20)
+        large = batch(bytes(60 << 20))
+        assert only(world.client().ask(produce_request(large), 12)).base_offset == 0
+
+
+def test_what_a_worker_has_admitted_is_written_though_no_other_client_sends() -> None:
+    with serving() as world:
+        world.topic(cleanup_policy="compact")
+        held_by_a_worker(world, world.client(), produce_request(many()))
+        finish(world)
+        world.pass_ms(100)  # No event of any connection ends a turn meanwhile.
+        assert world.partition().log.end_offset == len(values_of(world.log_bytes())) == 3000
+
+
+NO_TEXT = b"\xff" * 32_767  # Read as replacement characters, which take three bytes each.
+
+
+@pytest.mark.parametrize("version", range(3, 9))
+def test_a_topic_name_that_is_longer_when_it_is_answered_costs_its_connection(version: int) -> None:
+    with serving() as world:
+        world.topic("t")
+        client, other = world.client(), world.client()
+        request = produce_request(batch(b"a"))
+        good = encode(request, version)
+        name = len(b"t").to_bytes(2) + b"t"
+        at = good.index(name)
+        count = good[at - 4 : at]
+        assert count == (1).to_bytes(4)
+        bad_topic = len(NO_TEXT).to_bytes(2) + NO_TEXT + good[at + len(name) :]
+        body = good[: at - 4] + (2).to_bytes(4) + good[at:] + bad_topic
+        header = encode_request_header(RequestHeader(ApiKey.PRODUCE, version, 1, "test"))
+        client.feed(header + body)
+        world.settle()
+        assert not world.broker.failed.done()
+        assert not client.channel.is_open
+        assert other.ask(produce_request(batch(b"b")), 9).responses[0].partition_responses
+
+
+def test_memory_of_a_request_whose_client_is_gone_is_free_for_who_waits() -> None:
+    """Nothing is written or answered that would end a turn."""
+    with serving(socket_request_max_bytes=100_000, queued_max_request_bytes=100_000) as world:
+        world.topic(cleanup_policy="compact")
+        gone, waiting = world.client(), world.client()
+        held_by_a_worker(world, gone, produce_request(many(key=None)))
+        gone.close()
+        waiting.feed_bytes((99_000).to_bytes(4, "big") + bytes(90_000))
+        assert not waiting.channel.is_reading
+        finish(world)
+        world.pass_ms(100)  # No event of any connection ends a turn meanwhile.
+        assert waiting.channel.is_reading
+
+
+def test_a_leader_that_is_deposed_while_a_worker_admits_appends_nothing() -> None:
+    with replicating() as cluster:
+        cluster.topic(cleanup_policy="compact")
+        leader = cluster.leader()
+        workers = leader.broker.scans._workers = HeldWorkers()
+        workers.is_holding = True
+        topic_id = cluster.log.image.topics_by_name["t"].id
+        part = wire.PartitionProduceData(0, many())
+        topic = wire.TopicProduceData(topic_id=topic_id, partition_data=[part])
+        request = wire.Request(acks=-1, timeout_ms=5_000, topic_data=[topic])
+
+        async def ask() -> wire.Response:
+            connection = await cluster.connection(leader)
+            return await connection.ask(request, wire.Response, timeout_ms=60_000)
+
+        asked = cluster.loop.create_task(ask())
+        cluster.until(lambda: workers.waiting == 1)
+        cluster.deny(leader)
+        cluster.until(lambda: not leader.partition().is_leader)
+        workers.is_holding = False
+        answer = cluster.run(asyncio.wait_for(asked, 60)).responses[0].partition_responses[0]
+        assert answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert leader.partition().log.staged_end == leader.partition().log.end_offset == 0

@@ -1,0 +1,1 @@
+"""The quorum of controllers: its driver, the metadata log, the active controller."""

@@ -1,0 +1,78 @@
+"""What the quorum driver has to know of the broker's settings."""
+
+from collections.abc import Mapping
+
+from ottla.broker.controller.metadata_log import MetadataLogSettings
+from ottla.broker.controller.quorum_driver import QuorumSettings
+from ottla.broker.settings.settings import Settings
+from ottla.env import network
+from ottla.metadata.decisions.context import ControllerSettings
+from ottla.model.types import ZERO_UUID
+from ottla.quorum.timing import Timing
+from ottla.quorum.voters import Address, Voter, Voters
+
+
+def controller_settings(settings: Settings) -> ControllerSettings:
+    return ControllerSettings(
+        node_id=settings.node_id,
+        partitions_default=settings.num_partitions,
+        replication_factor_default=settings.default_replication_factor,
+        broker_session_timeout_ms=settings.broker_session_timeout_ms,
+        is_leadership_balanced=settings.auto_leader_rebalance_enable,
+        leader_imbalance_check_interval_ms=settings.leader_imbalance_check_interval_seconds * 1000,
+        unclean_election_check_interval_ms=settings.unclean_leader_election_interval_ms,
+        is_rebalanced=settings.ottla_rebalance_enable,
+        rebalance_interval_ms=settings.ottla_rebalance_interval_ms,
+        rebalance_moves_max=settings.ottla_rebalance_moves_max,
+        rebalance_lost_after_ms=settings.ottla_rebalance_lost_after_ms,
+        broker_configs=settings.static,
+    )
+
+
+def metadata_log_settings(settings: Settings) -> MetadataLogSettings:
+    return MetadataLogSettings(
+        directory=settings.metadata_log_dir,
+        static_voters=_static_voters(settings),
+        segment_bytes=settings.metadata_log_segment_bytes,
+        segment_ms=settings.metadata_log_segment_ms,
+        snapshot_after_bytes=settings.metadata_log_max_record_bytes_between_snapshots,
+        snapshot_after_ms=settings.metadata_log_max_snapshot_interval_ms,
+        retention_bytes=settings.metadata_max_retention_bytes,
+        retention_ms=settings.metadata_max_retention_ms,
+    )
+
+
+def _static_voters(settings: Settings) -> Voters | None:
+    if not settings.is_quorum_static:
+        return None
+    listener = settings.controller_listener_names[0]
+    return Voters.of(
+        Voter(voter.node_id, ZERO_UUID, {listener: Address(voter.host, voter.port)})
+        for voter in settings.controller_quorum_voters
+    )
+
+
+def quorum_settings(settings: Settings, bound: Mapping[str, network.Address]) -> QuorumSettings:
+    """`bound` says where listeners really are: the system may have chosen a port."""
+    return QuorumSettings(
+        listener=settings.controller_listener_names[0],
+        endpoints={
+            endpoint.name: Address(endpoint.host, endpoint.port or bound[endpoint.name].port)
+            for endpoint in settings.advertised_listeners
+            if endpoint.name in settings.controller_listener_names and endpoint.name in bound
+        },
+        bootstrap=[
+            Address(server.host, server.port)
+            for server in settings.controller_quorum_bootstrap_servers
+        ],
+        is_controller=settings.is_controller,
+        timing=Timing(
+            election_timeout_ms=settings.controller_quorum_election_timeout_ms,
+            fetch_timeout_ms=settings.controller_quorum_fetch_timeout_ms,
+            election_backoff_ms_max=settings.controller_quorum_election_backoff_max_ms,
+            request_timeout_ms=settings.controller_quorum_request_timeout_ms,
+            retry_backoff_ms=settings.controller_quorum_retry_backoff_ms,
+            fetch_bytes_max=settings.controller_quorum_fetch_max_bytes,
+            snapshot_bytes_max=settings.controller_quorum_fetch_snapshot_max_bytes,
+        ),
+    )

@@ -1,0 +1,1 @@
+"""Coordinators over the partitions of a topic: groups."""

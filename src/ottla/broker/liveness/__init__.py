@@ -1,0 +1,1 @@
+"""Everything that decides which brokers are alive."""

@@ -1,0 +1,1 @@
+"""Counters and gauges, and the page that shows them."""

@@ -1,0 +1,1 @@
+"""The composition root: Broker, its start and stop, formatting, local clusters."""

@@ -1,0 +1,468 @@
+"""All log directories of a broker: which log is where, which of them failed, which are full.
+
+A new log goes to the directory with the fewest. A directory that cannot be opened or fails later is
+offline with its partitions while the others serve on; the one with the metadata log is needed.
+"""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+from ottla.broker.partitions.recovery_progress import RecoveryProgress
+from ottla.broker.settings.settings import Settings
+from ottla.broker.settings.topic_config import TopicConfig
+from ottla.env.environment import Environment
+from ottla.env.errnos import PASSING, SHORT
+from ottla.metadata.image.cluster import MIGRATING_DIRECTORY, TOPIC_RESOURCE, UNASSIGNED_DIRECTORY
+from ottla.metadata.image.image import ClusterImage
+from ottla.model.errors import Damaged, ErrorCode, Refusal
+from ottla.model.types import Millis, Offset, TopicPartition, Uuid, WallTime, uuid_text
+from ottla.storage.config import LogConfig
+from ottla.storage.deletion import remove_paths
+from ottla.storage.directory import DirectoryRefused, LogDirectory
+from ottla.storage.hosted import Replica
+from ottla.storage.identity import NodeIdentity
+from ottla.storage.log import Log
+from ottla.storage.new_log import make_files
+from ottla.storage.syncing import NotWritten
+
+logger = logging.getLogger(__name__)
+
+Failed = Callable[[str, OSError], None]
+
+
+class NoRoom(Refusal):
+    """There is no room for a new log now, but there may be later."""
+
+
+class LogDirectories:
+    def __init__(self, settings: Settings, env: Environment, failed: Failed) -> None:
+        self.is_any_full = False
+        self._settings = settings
+        self._env = env
+        self._failed = failed
+        self._metadata_path = settings.metadata_log_dir
+        self._directories: dict[str, LogDirectory] = {}
+        self._unopened: dict[str, OSError] = {}
+
+    def open(self) -> None:
+        """Take every directory for this process; DirectoryRefused or OSError if that cannot be."""
+        try:
+            for path in dict.fromkeys([self._metadata_path, *self._settings.log_dirs]):
+                self._open(path)
+            self._check_identities()
+        except BaseException:
+            self.abandon()
+            raise
+
+    def identity(self) -> NodeIdentity:
+        meta = self._directories[self._metadata_path].meta
+        assert meta is not None, "identities were checked"
+        assert meta.directory_id is not None, "identities were checked"
+        return NodeIdentity(self._settings.node_id, meta.cluster_id, meta.directory_id)
+
+    def load_logs(self, image: ClusterImage) -> None:
+        """Open every partition's log; those of topics that the cluster does not know are strays."""
+        now = self._env.clock.wall()
+
+        def config_of(topic: str) -> LogConfig:
+            overrides = image.config_of(TOPIC_RESOURCE, topic)
+            return TopicConfig.resolve(self._settings, overrides).log_config(self._settings)
+
+        for directory in self.online():
+            progress = RecoveryProgress(self._env.clock)
+            try:
+                directory.load_logs(config_of, now, progress)
+                self._set_strays(directory, image)
+            except OSError as error:
+                if error.errno in SHORT:
+                    raise  # No start is better than one that gives these replicas up.
+                self._take_offline(directory, error)
+            for notice in directory.notices:
+                logger.warning("%s", notice)
+            for name, damage in directory.damaged.items():
+                logger.error("%s is offline: %s", name, damage)
+        self._find_missing(image)
+        self._set_twins_aside(image)
+
+    def _find_missing(self, image: ClusterImage) -> None:
+        """Replicas whose directories were removed while no process was here are not new ones."""
+        for directory in self.online():
+            ours: set[Replica] = set()
+            for topic_id, index in sorted(directory.hosted):
+                topic = image.topics_by_id.get(topic_id)
+                state = topic.partitions.get(index) if topic else None
+                if topic is None or state is None or self._settings.node_id not in state.replicas:
+                    continue
+                ours.add((topic_id, index))
+                name = TopicPartition(topic.name, index)
+                if self.is_absent(name) and not directory.power_was_lost:
+                    directory.set_missing(name, topic_id)
+                    logger.error("%s is offline: %s", name, directory.damaged[name])
+            self._try(directory, partial(directory.keep_hosted, ours))
+
+    def sync_loaded(self, is_synced: Callable[[str], bool]) -> None:
+        """What a crash left in the page cache: names of first segments, so that no roll has to.
+
+        Of topics that are synced before each reply the records too. Blocks: no client is served
+        yet, and from here on others count on it.
+        """
+        for directory in self.online():
+            for name, log in directory.logs.items():
+                if log.recovery_point < log.end_offset and is_synced(name.topic):
+                    self._try(directory, log.sync)
+                else:
+                    self._try(directory, partial(_sync_first_name, log))
+
+    def _set_twins_aside(self, image: ClusterImage) -> None:
+        """A directory is back from which replicas had moved on: the cluster knows where they are.
+
+        What it does not know yet was just begun in the other directory, so the longer log is right.
+        """
+        held: dict[TopicPartition, list[LogDirectory]] = {}
+        for directory in self.online():
+            for name in directory.logs:
+                held.setdefault(name, []).append(directory)
+        for name, directories in held.items():
+            if len(directories) < 2:
+                continue
+            state = image.topics_by_name[name.topic].partitions[name.partition]
+            wanted = state.directory_of(self._settings.node_id)
+            kept = max(
+                directories,
+                key=lambda d: (
+                    d.meta is not None and d.meta.directory_id == wanted,
+                    d.logs[name].end_offset,
+                ),
+            )
+            for directory in directories:
+                if directory is not kept:
+                    logger.warning("%s lies in %s now", name, kept.path)
+                    self._try(directory, partial(self._set_stray, directory, name))
+
+    def _set_stray(self, directory: LogDirectory, name: TopicPartition) -> None:
+        directory.set_stray(name, self._env.random.randbytes(16))
+
+    def is_absent(self, name: TopicPartition) -> bool:
+        """Whether a log of that name would have to be made."""
+        return all(name not in d.logs and name not in d.damaged for d in self.online())
+
+    def log(
+        self,
+        name: TopicPartition,
+        topic_id: Uuid,
+        config: LogConfig,
+        now: WallTime,
+        *,
+        is_new: bool,
+        may_replace: bool = False,
+        where: Uuid = UNASSIGNED_DIRECTORY,
+    ) -> Log:
+        """The log of a partition, created if there is none; raises why it cannot be had.
+
+        One that is damaged is deleted if it `may_replace` it: others have all that it had. The
+        cluster knows that it lies in the directory `where`.
+        """
+        for directory in self.online():
+            if name in directory.damaged:
+                if not may_replace:
+                    raise directory.damaged[name]
+                logger.warning("%s/%s is damaged, and fetched anew", directory.path, name)
+                self._delete(directory, name, now, config.file_delete_delay_ms)
+            log = directory.logs.get(name)
+            if log is not None:
+                log.config = config
+                return log
+        if not is_new and (self._unopened or any(d.failure for d in self._directories.values())):
+            # It may lie in the directory that failed: an empty log must not take its place.
+            raise Refusal(ErrorCode.KAFKA_STORAGE_ERROR, "a log directory is offline")
+        if not is_new and self.is_lost(where):
+            raise Refusal(
+                ErrorCode.KAFKA_STORAGE_ERROR,
+                f"the log directory that holds it ({uuid_text(where)}) is none of this broker's",
+            )
+        return self._create(name, topic_id, config, now)
+
+    def _create(
+        self, name: TopicPartition, topic_id: Uuid, config: LogConfig, now: WallTime
+    ) -> Log:
+        """A new log in the directory with the fewest; if that fails, in the next one."""
+        refusal = Refusal(ErrorCode.KAFKA_STORAGE_ERROR, "every log directory is offline")
+        if self.is_stale(name):
+            refusal = NoRoom(refusal.code, "a deleted log of this name is in a checkpoint")
+        for directory in self._candidates(name):
+            try:
+                return directory.create_log(name, topic_id, config, now)
+            except OSError as error:
+                refusal = self.refusal(directory, error)
+                if error.errno in PASSING:
+                    refusal = NoRoom(refusal.code, refusal.message)
+                if not self._remove_remains([f"{directory.path}/{name}"]):
+                    break  # A log elsewhere would have an empty twin here.
+        raise refusal
+
+    def _candidates(self, name: TopicPartition) -> list[LogDirectory]:
+        """Where a new log may lie: where its files are made already, else where the fewest are.
+
+        Not where a checkpoint may still name a deleted one: a crash would find this one damaged.
+        """
+        usable = [
+            directory
+            for directory in self.online()
+            if directory.path in self._settings.log_dirs
+            and not directory.checkpoints.is_stale(name)
+        ]
+        return sorted(
+            usable, key=lambda d: (name not in d.made, d.is_full, len(d.logs) + len(d.made))
+        )
+
+    async def make_files(self, names: Mapping[TopicPartition, Uuid]) -> None:
+        """Have a worker make what new logs need. What fails in it is met again at `log`."""
+        chosen: list[tuple[LogDirectory, TopicPartition, Uuid]] = []
+        for name, topic_id in names.items():
+            for directory in self._candidates(name)[:1]:
+                self._try(directory, partial(directory.reserve, name))
+                chosen.append((directory, name, topic_id))
+        made = await self._env.workers.run(_make_files, chosen)
+        for directory, name, topic_id in chosen[:made]:
+            directory.made[name] = topic_id
+
+    async def remove_unused(self) -> None:
+        """Of what was made, whatever is no log now: its topic was deleted meanwhile."""
+        for directory in self.online():
+            made, directory.made = directory.made, {}
+            if made:
+                paths = [f"{directory.path}/{name}" for name in made]
+                await self._env.workers.run(self._remove_remains, paths)
+
+    def _remove_remains(self, paths: list[str]) -> bool:
+        try:
+            remove_paths(self._env.disk, paths)
+        except OSError:
+            return False
+        return True
+
+    def delete(self, name: TopicPartition, topic_id: Uuid) -> list[LogDirectory]:
+        """Rename a deleted topic's log away; its files go after `file.delete.delay.ms`.
+
+        Returns where there was one: its checkpoint has to be written.
+        """
+        changed: list[LogDirectory] = []
+        now = self._env.clock.wall()
+        for directory in self.online():
+            if directory.topic_ids.get(name) != topic_id:
+                continue
+            log = directory.logs.get(name)
+            self._delete(directory, name, now, log.config.file_delete_delay_ms if log else 0)
+            changed.append(directory)
+        return changed
+
+    def _delete(
+        self, directory: LogDirectory, name: TopicPartition, now: WallTime, delay_ms: Millis
+    ) -> None:
+        try:
+            directory.delete_log(name, self._env.random.randbytes(16), now, delay_ms)
+        except OSError as error:
+            # Whatever bears the same name next must not find what is left of this one.
+            self._take_offline(directory, error)
+
+    def of(self, log: Log) -> LogDirectory:
+        return self._directories[log.directory.rpartition("/")[0]]
+
+    def online(self) -> list[LogDirectory]:
+        return [d for d in self._directories.values() if d.failure is None]
+
+    def all(self) -> list[LogDirectory]:
+        return list(self._directories.values())
+
+    def unopened(self) -> list[str]:
+        return list(self._unopened)
+
+    def is_needed(self, path: str) -> bool:
+        """Whether the broker cannot go on without this directory, now that it failed."""
+        usable = [d for d in self.online() if d.path in self._settings.log_dirs]
+        return path == self._metadata_path or not usable
+
+    def ids(self) -> list[Uuid]:
+        return sorted(
+            d.meta.directory_id
+            for d in self._directories.values()
+            if d.meta and d.meta.directory_id and d.path in self._settings.log_dirs
+        )
+
+    def is_lost(self, directory_id: Uuid) -> bool:
+        """Whether a replica that the cluster knows to lie there cannot be had."""
+        if directory_id in (UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY):
+            return False
+        return all(not d.meta or d.meta.directory_id != directory_id for d in self.online())
+
+    def offline_ids(self) -> tuple[Uuid, ...]:
+        offline = [d for d in self._directories.values() if d.failure is not None]
+        return tuple(d.meta.directory_id for d in offline if d.meta and d.meta.directory_id)
+
+    @property
+    def previous_broker_epoch(self) -> int:
+        """Of the last process, if none of its directories can have lost anything; else -1."""
+        epochs = {d.previous_broker_epoch for d in self._directories.values()}
+        epoch = epochs.pop() if len(epochs) == 1 else None
+        return -1 if epoch is None else epoch
+
+    def note_broker_epoch(self, broker_epoch: int) -> None:
+        for directory in self.online():
+            self._try(directory, partial(directory.note_broker_epoch, broker_epoch))
+
+    def write_failed(self, log: Log, error: OSError) -> None:
+        self.refusal(self.of(log), error)
+
+    def take_offline(self, log: Log, error: OSError) -> None:
+        """Whatever the error is: only the next start can tell what the files of the log are."""
+        self._take_offline(self.of(log), error)
+
+    def sync_failed(self, log: Log, error: OSError) -> bool:
+        """Whether to try again. Not if the kernel may have dropped pages, even for lack of room."""
+        if isinstance(error, NotWritten) or error.errno in SHORT:
+            self.write_failed(log, error)
+            return True
+        self._take_offline(self.of(log), error)
+        return False
+
+    def check_space(self) -> None:
+        for directory in self.online():
+            was_full = directory.is_full
+            self._try(directory, directory.check_space)
+            if directory.failure is not None:
+                continue
+            if directory.is_full and not was_full:
+                logger.error("the disk of %s is nearly full: writes are refused", directory.path)
+            elif was_full and not directory.is_full:
+                logger.info("the disk of %s has room again", directory.path)
+        self._note_full()
+
+    def is_stale(self, name: TopicPartition) -> bool:
+        """Whether a checkpoint may still name a deleted log of that name."""
+        return any(d.checkpoints.is_stale(name) for d in self.online())
+
+    async def remove_deleted(self, now: WallTime) -> None:
+        """Have a worker remove what was deleted long enough ago: partitions, and segments."""
+        for directory in self.online():
+            paths = directory.take_deleted(now)
+            try:
+                if paths:
+                    await self._env.workers.run(remove_paths, self._env.disk, paths)
+            except OSError as error:
+                directory.put_off(paths, now)  # After a shortage, the next round goes on.
+                self.refusal(directory, error)
+
+    def close(self, broker_epoch: int, high_watermarks: Mapping[TopicPartition, Offset]) -> None:
+        for directory in self._directories.values():
+            marks = marks_of(directory, high_watermarks)
+            try:
+                directory.close(broker_epoch, marks)
+            except (OSError, Damaged) as error:
+                logger.error("%s is not closed cleanly: %s", directory.path, error)
+                directory.abandon()
+
+    def abandon(self) -> None:
+        for directory in self._directories.values():
+            directory.abandon()
+
+    def _open(self, path: str) -> None:
+        try:
+            directory = LogDirectory.open(
+                self._env.disk,
+                path,
+                node_id=self._settings.node_id,
+                reserve_bytes=self._settings.ottla_disk_reserve_bytes,
+            )
+        except OSError as error:
+            if path == self._metadata_path or error.errno in SHORT:
+                raise
+            logger.error("the log directory %s is offline: %s", path, error)
+            self._unopened[path] = error
+            return
+        self._directories[path] = directory
+
+    def _check_identities(self) -> None:
+        known = {d.meta.cluster_id for d in self._directories.values() if d.meta}
+        by_id: dict[Uuid, str] = {}
+        for directory in self._directories.values():
+            meta = directory.meta
+            if meta is None or meta.directory_id is None:
+                raise DirectoryRefused(
+                    f"{directory.path} is not formatted: run ottla format, or ottla up for a "
+                    "broker without configuration."
+                )
+            if len(known) > 1:
+                raise DirectoryRefused(
+                    f"the directories of log.dirs belong to {len(known)} clusters "
+                    f"({', '.join(sorted(known))}): leave out the foreign ones."
+                )
+            twin = by_id.setdefault(meta.directory_id, directory.path)
+            if twin != directory.path:
+                raise DirectoryRefused(
+                    f"{twin} and {directory.path} have the same directory.id in their "
+                    "meta.properties: one is a copy of the other, so leave one out of log.dirs."
+                )
+
+    def _set_strays(self, directory: LogDirectory, image: ClusterImage) -> None:
+        for name in list(directory.logs) + list(directory.damaged):
+            topic = image.topics_by_name.get(name.topic)
+            topic_id = directory.topic_ids.get(name)
+            is_known = topic is not None and name.partition in topic.partitions
+            if not is_known or (topic and topic_id not in (None, topic.id)):
+                self._set_stray(directory, name)
+            elif topic:
+                directory.set_topic_id(name, topic.id)
+
+    def refusal(self, directory: LogDirectory, error: OSError) -> Refusal:
+        """What to answer after `error`; all but a shortage takes the directory offline."""
+        if error.errno not in PASSING:
+            self._take_offline(directory, error)
+        refusal = directory.failed(error)
+        self._note_full()
+        return refusal
+
+    def _take_offline(self, directory: LogDirectory, error: OSError) -> None:
+        if directory.failure is not None:
+            return
+        logger.error("the log directory %s is offline: %s", directory.path, error)
+        directory.failed(error, for_good=True)
+        self._failed(directory.path, error)
+
+    def _try(self, directory: LogDirectory, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except OSError as error:
+            self.refusal(directory, error)
+
+    def _note_full(self) -> None:
+        self.is_any_full = any(directory.is_full for directory in self.online())
+
+
+def marks_of(
+    directory: LogDirectory, hosted: Mapping[TopicPartition, Offset]
+) -> dict[TopicPartition, Offset]:
+    """High watermarks of its logs; those that no partition serves now keep their last one.
+
+    So do damaged ones: it may be all that shows that something is missing.
+    """
+    marks = {name: hosted.get(name, log.high_watermark) for name, log in directory.logs.items()}
+    last = directory.checkpoints.high_watermarks
+    return {name: last[name] for name in directory.damaged if name in last} | marks
+
+
+def _sync_first_name(log: Log) -> None:
+    name = log.first_name_to_sync()
+    if name is not None:
+        name.sync()
+        log.first_name_synced()
+
+
+def _make_files(chosen: Sequence[tuple[LogDirectory, TopicPartition, Uuid]]) -> int:
+    """For a worker: how many could be made, before the first that could not."""
+    for count, (directory, name, topic_id) in enumerate(chosen):
+        try:
+            make_files(directory.disk, directory.path, name, topic_id)
+        except OSError:
+            return count
+    return len(chosen)

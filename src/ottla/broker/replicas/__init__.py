@@ -1,0 +1,1 @@
+"""Replication: followers of this broker, and leaders that it follows."""

@@ -1,0 +1,1 @@
+"""Settings of a broker: its properties file, listeners, and the configs of topics."""

@@ -1,0 +1,1 @@
+"""From bytes to handlers and back: connections, the table of APIs, dispatch, error responses."""

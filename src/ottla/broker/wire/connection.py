@@ -1,0 +1,317 @@
+"""A client's connection without any I/O: bytes in, frames to dispatch, replies out in order.
+
+Every whole frame in the buffer is served before anything is sent. Requests of one connection are
+not held up by each other's waiting, but their replies leave in the order of the requests. A peer
+that does not read its replies is not read from either, nor is one for whose unfinished request
+there is no memory.
+
+Frames are served when they arrive, and also when a reply, a flush or free memory unmutes the
+connection, in the middle of that work. So the guard is here: an exception raised by a request, or
+by a callback of the connection's end, goes to `failed` and no further.
+"""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from mmap import mmap
+from struct import Struct
+
+from ottla.broker.wire.memory import (
+    FREE_BYTES,
+    LARGE_BYTES,
+    READ_BYTES_MAX,
+    SHARED_BYTES,
+    RequestMemory,
+)
+from ottla.env.network import Channel, Piece
+from ottla.model.types import Monotonic
+
+REPLIES_WAITING_MAX = 256
+QUEUED_BYTES_MAX = 1 << 20
+ANSWERS_PER_TURN_MAX = 32  # Of those given at once; then others get their turn.
+LARGE_READ_BYTES_MAX = 1 << 20
+
+_INT32 = Struct(">i")
+
+
+class Reply:
+    """The place of one answer in its connection's order, filled now or later."""
+
+    __slots__ = ("client_id", "connection", "correlation_id", "pieces", "version")
+
+    def __init__(
+        self, connection: "Connection", correlation_id: int, version: int, client_id: str | None
+    ) -> None:
+        self.connection = connection
+        self.correlation_id = correlation_id
+        self.version = version
+        self.client_id = client_id
+        self.pieces: Sequence[Piece] | None = None
+
+    def complete(self, pieces: Sequence[Piece]) -> None:
+        """Give the whole frame, its size and header included; nothing at all for acks=0."""
+        assert self.pieces is None, "a request is answered once"
+        self.pieces = pieces
+        self.connection.replied(self)
+
+
+# Serves the request that lies between two places in a buffer, and perhaps some that follow it, up
+# to a third; returns where the next one begins.
+Serve = Callable[["Connection", memoryview, int, int, int], int]
+# Closes the connection, since serving it raised. Raises again an error that must end the process.
+Failed = Callable[["Connection", Exception], None]
+
+
+class Connection:
+    __slots__ = (
+        "_channel",
+        "_failed",
+        "_filled",
+        "_holds",
+        "_is_holding",
+        "_is_muted",
+        "_is_yielding",
+        "_large",
+        "_large_size",
+        "_memory",
+        "_queued_bytes",
+        "_serve",
+        "_tail",
+        "_waits_for_memory",
+        "frame_bytes_max",
+        "idle_since",
+        "is_closed",
+        "listener",
+        "on_closed",
+        "remote",
+        "replies",
+        "was_active",
+    )
+
+    def __init__(
+        self,
+        channel: Channel,
+        listener: str,
+        serve: Serve,
+        failed: Failed,
+        memory: RequestMemory,
+        frame_bytes_max: int,
+    ) -> None:
+        self.listener = listener
+        self.remote = channel.remote
+        self.is_closed = False
+        self.was_active = True  # Since someone last looked: cheaper than a time per request.
+        self.idle_since = Monotonic(0)
+        self.on_closed: list[Callable[[], None]] = []
+        self._channel = channel
+        self._serve = serve
+        self._failed = failed
+        self._memory = memory
+        self.frame_bytes_max = frame_bytes_max
+        self.replies: deque[Reply] = deque()
+        self._queued_bytes = 0
+        self._tail = b""  # The beginning of a frame, or whole frames while we are muted.
+        self._large: mmap | None = None
+        self._large_size = self._filled = 0
+        self._is_muted = self._is_yielding = False
+        self._is_holding = self._waits_for_memory = False
+        self._holds = 0  # Requests that no later one may overtake.
+
+    def buffer(self) -> memoryview:
+        if self._large is not None:
+            end = min(self._filled + LARGE_READ_BYTES_MAX, self._large_size)
+            return memoryview(self._large)[self._filled : end]
+        memory = self._memory
+        if memory.place > SHARED_BYTES - READ_BYTES_MAX:
+            memory.flush()
+        start = memory.place
+        end = start + READ_BYTES_MAX
+        if kept := len(self._tail):
+            memory.shared[start : start + kept] = self._tail
+        if memory.is_exhausted:
+            end = start + kept + FREE_BYTES
+        return memory.shared[start + kept : end]
+
+    def received(self, count: int) -> None:
+        self.was_active = True
+        if self._large is not None:
+            self._filled += count
+            if self._filled == self._large_size:
+                self._serve_large(self._large)
+            elif not self._memory.hold(self, count):
+                self._wait_for_memory()
+            return
+        memory = self._memory
+        start, end = memory.place, memory.place + count
+        if self._tail:
+            end += len(self._tail)
+            self._drop_tail()
+        memory.place = end
+        self._serve_all(memory.shared, start, end)
+
+    def replied(self, reply: Reply) -> None:
+        replies = self.replies
+        if self.is_closed or replies[0] is not reply:
+            return
+        while replies and replies[0].pieces is not None:
+            pieces = replies.popleft().pieces
+            if pieces:
+                for piece in pieces:
+                    if type(piece) is bytes:
+                        self._queued_bytes += len(piece)
+                self._channel.send(pieces)
+        if self._is_muted and not self._is_congested():
+            self._unmute()
+
+    def expect(self, reply: Reply) -> None:
+        """Keep a place in the order of answers."""
+        self.replies.append(reply)
+
+    def sent(self) -> None:
+        self._queued_bytes = 0
+        self._is_yielding = False
+        if self._is_muted and not self._is_congested():
+            self._unmute()
+
+    def hold(self) -> None:
+        """Serve no further request before `release`: the present one decides their order."""
+        self._holds += 1
+        self._mute()
+
+    def release(self) -> None:
+        self._holds -= 1
+        if not self._is_congested():
+            self._unmute()
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether an answer is still to come: such a connection is not idle."""
+        return bool(self.replies)
+
+    def close(self) -> None:
+        self._channel.close()
+
+    def fail(self, error: Exception) -> None:
+        """Serving it raised: close it, as the guard of `_serve_all` does."""
+        self._failed(self, error)
+
+    def closed(self) -> None:
+        if self.is_closed:
+            return
+        self.is_closed = True
+        self.replies.clear()
+        self._tail = b""
+        self._memory.release(self)
+        if self._large is not None:
+            large, self._large = self._large, None
+            self._memory.give_back(large)
+        for callback in list(self.on_closed):  # Each may take itself off the list.
+            try:
+                callback()
+            except Exception as error:  # noqa: BLE001  The others are called all the same.
+                self._failed(self, error)
+
+    def _serve_all(self, view: memoryview, position: int, end: int) -> None:
+        """Serve the whole frames between two places of a buffer and keep what is left."""
+        frame_bytes_max = self.frame_bytes_max
+        size, expected = 0, len(self.replies)  # How many would wait if none were answered.
+        while end - position >= 4:
+            size = _INT32.unpack_from(view, position)[0]
+            if not 0 < size <= frame_bytes_max:
+                self.close()
+                return
+            frame_end = position + 4 + size
+            if frame_end > end:
+                break
+            if expected - len(self.replies) >= ANSWERS_PER_TURN_MAX:
+                self._is_yielding = True
+                self._channel.send(())  # Nothing; but `sent` will be called.
+            if (  # `_is_congested`, in place: it is asked for every frame.
+                self._queued_bytes > QUEUED_BYTES_MAX
+                or len(self.replies) > REPLIES_WAITING_MAX
+                or self._waits_for_memory
+                or self._is_yielding
+                or self._holds
+            ):
+                self._mute()
+                break
+            try:
+                position = self._serve(self, view, position + 4, frame_end, end)
+            except Exception as error:  # noqa: BLE001
+                self._failed(self, error)
+            if self.is_closed:
+                return
+            expected += 1
+        if position < end:
+            self._keep(view[position:end], size)
+
+    def _keep(self, rest: memoryview, size: int) -> None:
+        """Keep whole frames that may not be served yet, or the beginning of one."""
+        if not self._is_muted and len(rest) >= 4 and size > LARGE_BYTES:
+            self._begin_large(rest, size + 4)
+            return
+        self._tail = bytes(rest)
+        if len(rest) > FREE_BYTES:
+            self._is_holding = True
+            if not self._memory.hold(self, len(rest)) and not self._is_muted:
+                self._wait_for_memory()
+
+    def _drop_tail(self) -> None:
+        self._tail = b""
+        if self._is_holding:
+            self._is_holding = False
+            self._memory.release(self)
+
+    def _begin_large(self, beginning: memoryview, size: int) -> None:
+        try:
+            large = self._memory.borrow(size)
+        except OSError:  # The system has no more mappings for us.
+            self.close()
+            return
+        self._filled = len(beginning)
+        large[: self._filled] = beginning
+        self._large, self._large_size = large, size
+        if not self._memory.hold(self, self._filled):
+            self._wait_for_memory()
+
+    def _serve_large(self, large: mmap) -> None:
+        self._large = None
+        self._memory.release_when_flushed(self, large)
+        try:
+            self._serve(self, memoryview(large), 4, self._large_size, self._large_size)
+        except Exception as error:  # noqa: BLE001
+            self._failed(self, error)
+
+    def _wait_for_memory(self) -> None:
+        self._waits_for_memory = True
+        self._mute()
+        self._memory.wait(self)
+
+    def memory_is_free(self) -> None:
+        self._waits_for_memory = False
+        if not self._is_congested():
+            self._unmute()
+
+    def _is_congested(self) -> bool:
+        return (
+            self._queued_bytes > QUEUED_BYTES_MAX
+            or len(self.replies) > REPLIES_WAITING_MAX
+            or self._waits_for_memory
+            or self._is_yielding
+            or self._holds > 0
+        )
+
+    def _mute(self) -> None:
+        if not self._is_muted:
+            self._is_muted = True
+            self._channel.pause_reading()
+
+    def _unmute(self) -> None:
+        if self.is_closed or not self._is_muted:
+            return
+        self._is_muted = False
+        if tail := self._tail:
+            self._drop_tail()
+            # Not from the shared buffer: another connection's frames may be served there now.
+            self._serve_all(memoryview(bytearray(tail)), 0, len(tail))
+        if not self._is_muted and not self.is_closed:
+            self._channel.resume_reading()

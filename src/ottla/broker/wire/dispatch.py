@@ -1,0 +1,241 @@
+"""From a frame to its handler: the header, the way that `apis.py` names, and what an error becomes.
+
+A handler's module, and the messages it needs, are imported with the first request of their API. A
+handler is a plain call that answers through its `Reply`, or a coroutine that returns its response.
+"""
+
+import inspect
+import logging
+from importlib import import_module
+from struct import Struct
+from typing import Any, Final, Protocol
+
+from ottla.broker.context import BrokerContext
+from ottla.broker.metrics.metrics import Metrics
+from ottla.broker.wire.apis import (
+    APIS,
+    Api,
+    Entry,
+    Handler,
+    Listener,
+    RawHandler,
+    Way,
+    error_response,
+    served_on,
+)
+from ottla.broker.wire.batch_scans import BatchScans
+from ottla.broker.wire.connection import Connection, Reply, Serve
+from ottla.broker.wire.connections import Connections
+from ottla.broker.wire.envelopes import unwrap
+from ottla.broker.wire.faults import Faults
+from ottla.broker.wire.memory import RequestMemory, Waiting
+from ottla.broker.wire.request_budget import cost_us, decode_request
+from ottla.broker.wire.request_context import Deciders, RequestContext
+from ottla.broker.wire.responses import send
+from ottla.model.errors import ErrorCode, ProtocolError, Refusal
+from ottla.protocol.apis import ApiKey
+from ottla.protocol.varint import skip_tags
+from ottla.quorum.messages import without_endpoints
+
+# ruff: noqa: ANN401  Requests and responses are of whatever class their API has.
+
+logger = logging.getLogger(__name__)
+
+
+class DispatchContext(BrokerContext, Protocol):
+    """What every request is counted, bounded and scheduled by."""
+
+    @property
+    def metrics(self) -> Metrics: ...
+    @property
+    def faults(self) -> Faults: ...
+    @property
+    def scans(self) -> BatchScans: ...
+    @property
+    def memory(self) -> RequestMemory: ...
+    @property
+    def connections(self) -> Connections: ...
+
+
+# A longer client id is cut: a member's id is made of it, and that has to fit a string even where
+# each byte was replaced by the three of U+FFFD.
+CLIENT_ID_BYTES_MAX: Final = 10_900
+
+# The size, api key, version, correlation id and client id length of a request.
+_HEADER = Struct(">hhih")
+
+
+class Dispatcher:
+    """Serves the frames of every connection of one listener's kind."""
+
+    def __init__(self, context: DispatchContext, listener: Listener, deciders: Deciders) -> None:
+        self.served = served_on(listener)
+        self._context = context
+        self._listener = listener
+        self._deciders = deciders
+        self._entries: dict[int, Entry] = {}
+        self.serve: Serve = self._serve  # What connections call; a fast path may come before.
+
+    def _serve(
+        self, connection: Connection, frame: memoryview, position: int, end: int, _limit: int
+    ) -> int:
+        """Serve one request. Raises whatever its bytes raise: the connection's guard decides."""
+        context = self._context
+        api_key, version, correlation_id, length = _HEADER.unpack_from(frame, position)
+        entry = self._entries.get(api_key) or self._load(api_key)
+        start = position
+        client_id_start = position = start + _HEADER.size
+        if length > 0:
+            position += length
+        if position > end:
+            raise ProtocolError("a header longer than its frame")
+        if version not in entry.versions and api_key != ApiKey.API_VERSIONS:
+            raise ProtocolError(f"{_name(api_key)} version {version} is not served here")
+        if version >= entry.flexible_since:
+            count = frame[position]  # Tagged fields of the header: nobody sends any.
+            position += 1
+            if count:
+                position = skip_tags(frame, position, end, count)
+        context.metrics.requests[api_key] += 1
+        if (
+            entry.raw is not None
+            and not context.faults.waiting
+            and entry.raw(connection, frame, start, position, end)
+        ):
+            return end
+        name = frame[client_id_start : client_id_start + min(max(length, 0), CLIENT_ID_BYTES_MAX)]
+        client_id = str(name, "utf-8", "replace")
+        reply = Reply(connection, correlation_id, version, client_id)
+        connection.expect(reply)
+        body = frame[position:end]
+        us = cost_us(api_key, len(body))
+        if us and not context.scans.budget.take_share(us):
+            connection.hold()
+            context.spawn(self._serve_later(entry, api_key, bytes(body), reply, us))
+        else:
+            self._serve_body(entry, api_key, body, reply)
+        return end
+
+    async def _serve_later(
+        self, entry: Entry, api_key: int, body: bytes, reply: Reply, us: int
+    ) -> None:
+        """Serve a request in a turn that has the time for it; its connection is held."""
+        context, connection, waiting = self._context, reply.connection, Waiting()
+        context.memory.hold(waiting, len(body))
+        try:
+            await context.scans.budget.wait(us)
+            if not connection.is_closed:
+                self._serve_body(entry, api_key, memoryview(body), reply)
+        except Exception as error:  # noqa: BLE001  The connection's guard decides.
+            context.connections.failed(connection, error)
+        finally:
+            context.memory.release(waiting)
+            connection.release()
+            context.env.network.end_turn_soon()  # Others may wait for the memory.
+
+    def _serve_body(self, entry: Entry, api_key: int, body: memoryview, reply: Reply) -> None:
+        if reply.version not in entry.versions:
+            request: Any = None  # Only ApiVersions comes here: it answers what it would know.
+        else:
+            request = decode_request(entry.request, body, reply.version, self._context.image)
+        faults = self._context.faults
+        if faults.waiting and (fault := faults.take(api_key)) is not None:
+            spoiled = fault(request, reply, self._context)
+            if spoiled is None:
+                return
+            reply = spoiled
+        if entry.is_async:
+            self._context.spawn(self._run(entry, api_key, request, reply))
+        else:
+            try:
+                entry.handle(request, reply, self._context)
+            except Exception as error:  # noqa: BLE001  Whatever it is, the client gets an answer.
+                self._failed(api_key, request, reply, error)
+
+    async def _run(self, entry: Entry, api_key: int, request: Any, reply: Reply) -> None:
+        submit = self._deciders.submit
+        context = RequestContext(reply.version, reply.client_id, reply.connection, submit)
+        try:
+            send(reply, await entry.handle(request, context, self._context))
+        except Exception as error:  # noqa: BLE001
+            self._failed(api_key, request, reply, error)
+
+    def _failed(self, api_key: int, request: object, reply: Reply, error: Exception) -> None:
+        """Answer with an error what can be; a failed assert is a bug that ends the process."""
+        if isinstance(error, AssertionError):
+            raise error
+        code, message = ErrorCode.UNKNOWN_SERVER_ERROR, None
+        if isinstance(error, Refusal):
+            code, message = error.code, error.message
+        else:
+            self._context.metrics.server_errors += 1
+            logger.error("%s failed", _name(api_key), exc_info=error)
+        if reply.pieces is None:
+            try:
+                send(reply, error_response(api_key, request, reply.version, code, message))
+            except ValueError:  # It is too long for any answer.
+                reply.connection.close()
+
+    def _load(self, api_key: int) -> Entry:
+        api = APIS.get(api_key)
+        way = None if api is None else api.way(self._listener)
+        if api is None or way is None:
+            raise ProtocolError(f"{_name(api_key)} is not served here")
+        handler, request, raw = self._found(api, way)
+        versions = api.versions_on(self._listener)
+        entry = Entry(
+            request,
+            handler,
+            # Produce is advertised from 0 for old clients, but its first three versions are gone.
+            range(
+                max(versions.start, request.VERSIONS.start),
+                min(versions.stop, request.VERSIONS.stop),
+            ),
+            request.FLEXIBLE_SINCE,
+            inspect.iscoroutinefunction(handler),
+            raw,
+        )
+        self._entries[api_key] = entry
+        return entry
+
+    def _found(self, api: Api, way: Way) -> tuple[Handler, type[Any], RawHandler | None]:
+        if way is Way.HANDLER:
+            module = import_module(f"ottla.broker.handlers.{api.key.name.lower()}")
+            raw = module.raw_handler(self._context) if hasattr(module, "raw_handler") else None
+            return module.handle, module.handle.request_class, raw
+        handler: Handler = {
+            Way.DECISION: _decide,
+            Way.ENVELOPE: self._unwrap,
+            Way.QUORUM: self._pass_on if self._listener is Listener.BROKER else self._ask_quorum,
+        }[way]
+        return handler, api.messages.Request, None
+
+    def _entry(self, api_key: int) -> Entry:
+        return self._entries.get(api_key) or self._load(api_key)
+
+    async def _unwrap(self, request: Any, context: RequestContext, _: object) -> Any:
+        return await unwrap(request, context, self._context, self._entry)
+
+    async def _pass_on(self, request: Any, _context: RequestContext, _: object) -> Any:
+        return await self._deciders.ask_leader(request)
+
+    def _ask_quorum(self, request: Any, reply: Reply, _: object) -> None:
+        def answer(response: Any) -> None:
+            if response is None:  # It was about another log, or nobody can answer it now.
+                reply.connection.close()
+            else:
+                without_endpoints(response, reply.version)
+                send(reply, response)
+
+        self._deciders.ask_quorum(request, answer)
+
+
+async def _decide(request: Any, context: RequestContext, _: object) -> Any:
+    return await context.submit(request)
+
+
+def _name(api_key: int) -> str:
+    try:
+        return ApiKey(api_key).name
+    except ValueError:
+        return f"api key {api_key}"

@@ -1,0 +1,18 @@
+"""`ottla cluster`: a look at the whole: brokers, quorum, what lacks replicas, what moves, disks."""
+
+from ottla.cli.tasks.client_options import BOOTSTRAP_DEFAULT, AsJson, Bootstrap, ask
+
+
+def cluster(bootstrap: Bootstrap = BOOTSTRAP_DEFAULT, as_json: AsJson = False) -> None:
+    """Show brokers, the quorum, partitions that lack replicas or move, disks and features.
+
+    \b
+    Examples:
+      ottla cluster
+      ottla cluster --bootstrap-server broker1:9092,broker2:9092
+      ottla cluster --json | jq '.brokers[].id'
+      ottla cluster --json | jq '.under_replicated | length'
+    """
+    from ottla.cli.views.cluster_view import describe_cluster
+
+    ask(lambda found: describe_cluster(found, as_json=as_json), bootstrap)

@@ -1,0 +1,74 @@
+"""`ottla pipeline`: check a declared pipeline, and run it on Spark."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    name="pipeline",
+    help="Check and run declared pipelines on Spark.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+File = Annotated[
+    Path, typer.Argument(metavar="FILE", help="The pipeline: a file in YAML or Python.")
+]
+Master = Annotated[
+    str | None,
+    typer.Option(
+        "--master", help="The Spark to run on, like spark://host:7077. Default: local[*]."
+    ),
+]
+Bootstrap = Annotated[
+    str | None,
+    typer.Option("--bootstrap", "-b", help="Brokers to use instead of those in the file."),
+]
+
+
+@app.command()
+def run(
+    file: File,
+    master: Master = None,
+    once: Annotated[
+        bool, typer.Option("--once", help="Take what the topics hold now, then end.")
+    ] = False,
+    bootstrap: Bootstrap = None,
+) -> None:
+    """Check a pipeline, then run it until Ctrl-C or SIGTERM.
+
+    Everything is checked before the first row is read; what is wrong is told with its line. While
+    it runs, each query shows its rows, its lag and how long its micro-batches take. It is stopped
+    between two micro-batches, and goes on from there the next time.
+
+    \b
+    Examples:
+      ottla pipeline run orders.yaml
+      ottla pipeline run orders.yaml --once
+      ottla pipeline run orders.py --master spark://spark-1:7077
+    """
+    from ottla.cli.tasks.pipelining import run_pipeline
+
+    raise typer.Exit(run_pipeline(file, master, is_once=once, bootstrap=bootstrap))
+
+
+@app.command()
+def check(
+    file: File,
+    master: Master = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Only the file itself, without Spark and brokers.")
+    ] = False,
+    bootstrap: Bootstrap = None,
+) -> None:
+    """Check a pipeline and run nothing: the file, its SQL, its topics and tables.
+
+    \b
+    Examples:
+      ottla pipeline check orders.yaml
+      ottla pipeline check orders.yaml --quick
+    """
+    from ottla.cli.tasks.pipelining import check_pipeline
+
+    raise typer.Exit(check_pipeline(file, master, is_quick=quick, bootstrap=bootstrap))

@@ -1,0 +1,175 @@
+"""Brokers are emptied, filled again and forgotten: what `ottla brokers` does, and how far it is."""
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, NamedTuple
+
+from ottla.cli.views.broker_view import BrokerSeen, look_at_brokers
+from ottla.cli.views.terminal import note, plural, say, show_json
+from ottla.client.admin import Admin
+from ottla.client.brokers import Brokers
+from ottla.client.cluster import Cluster
+from ottla.client.errors import ClientError
+from ottla.model.types import NodeId
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+LOOK_AGAIN_SECONDS = 0.5
+# The controller looks every ottla.rebalance.interval.ms; this long without a move it has none.
+STUCK_SECONDS = 45.0
+
+
+class NotPossible(ClientError):
+    """What the cluster is like forbids it; the sentence says how."""
+
+
+class Left(NamedTuple):
+    replicas: int
+    moving: int
+
+
+async def drain_broker(cluster: Cluster, node: int, *, wait: bool, as_json: bool) -> None:
+    brokers = await _brokers(cluster)
+    _known(brokers, node)
+    others = [b for b in brokers if b.id != node and b.state == "running"]
+    stays = await _without_place(cluster, node, len(others))
+    await Brokers(cluster).set_drained(NodeId(node), True)
+    left = await _left(cluster, node)
+    if stays:
+        note(
+            f"ottla: {plural(stays, 'partition')} of broker {node} have as many replicas as there "
+            f"are other brokers to take them ({len(others)}): they stay until one is added"
+        )
+    if wait:
+        left = await _wait(cluster, node, left, stays)
+    if as_json:
+        show_json({"broker": node, "drained": True, "replicas": left.replicas})
+    elif left.replicas:
+        say(f"Broker {node} is being drained: {plural(left.replicas, 'replica')} left.")
+    else:
+        say(f"Broker {node} is drained: nothing is left on it.")
+    if wait and left.replicas:
+        raise NotPossible(f"{plural(left.replicas, 'replica')} cannot leave broker {node}")
+
+
+async def undrain_broker(cluster: Cluster, node: int, *, as_json: bool) -> None:
+    _known(await _brokers(cluster), node)
+    await Brokers(cluster).set_drained(NodeId(node), False)
+    if as_json:
+        show_json({"broker": node, "drained": False})
+    else:
+        say(f"Broker {node} may have replicas again.")
+
+
+async def unregister_broker(cluster: Cluster, node: int, *, force: bool, as_json: bool) -> None:
+    broker = _known(await _brokers(cluster), node)
+    if not broker.is_fenced:
+        raise NotPossible(f"broker {node} is running: stop it first, or it registers again")
+    if broker.replicas and not force:
+        raise NotPossible(
+            f"{plural(broker.replicas, 'partition')} have a replica on broker {node}: "
+            f"'ottla brokers drain {node} --wait' first, or --force"
+        )
+    await Brokers(cluster).unregister(NodeId(node))
+    if as_json:
+        show_json({"broker": node, "unregistered": True})
+    else:
+        say(f"Broker {node} is forgotten.")
+
+
+async def _brokers(cluster: Cluster) -> list[BrokerSeen]:
+    admin = Admin(cluster)
+    described = await admin.describe_cluster()
+    return await look_at_brokers(cluster, described, await admin.describe_topics())
+
+
+def _known(brokers: Sequence[BrokerSeen], node: int) -> BrokerSeen:
+    for broker in brokers:
+        if broker.id == node:
+            return broker
+    ids = ", ".join(str(broker.id) for broker in brokers)
+    raise NotPossible(f"there is no broker {node}: those registered are {ids}")
+
+
+async def _without_place(cluster: Cluster, node: int, others: int) -> int:
+    """How many partitions could not leave: each of the others has a replica already.
+
+    One that moves has its new replicas besides the old ones; asked before more of them move.
+    """
+    moving = {(move.topic, move.partition) for move in await Brokers(cluster).moves()}
+    return sum(
+        node in partition.replica_nodes
+        and len(partition.replica_nodes) > others
+        and (topic.name, partition.partition_index) not in moving
+        for topic in await Admin(cluster).describe_topics()
+        for partition in topic.partitions
+    )
+
+
+async def _left(cluster: Cluster, node: int) -> Left:
+    topics = await Admin(cluster).describe_topics()
+    moves = await Brokers(cluster).moves()
+    return Left(
+        sum(node in item.replica_nodes for topic in topics for item in topic.partitions),
+        sum(node in move.removing for move in moves),
+    )
+
+
+async def _wait(cluster: Cluster, node: int, left: Left, stays: int) -> Left:
+    """Until only what has no place is left, or nothing happens any more."""
+    now = cluster.clock.monotonic
+    before, changed_at = left, now()
+    with _Progress(node, left.replicas) as progress:
+        while left.replicas > stays:
+            await asyncio.sleep(LOOK_AGAIN_SECONDS)
+            left = await _left(cluster, node)
+            progress.seen(left)
+            if left != before or left.moving:
+                before, changed_at = left, now()
+            elif now() - changed_at > STUCK_SECONDS * 1000:
+                break
+    return left
+
+
+class _Progress(AbstractContextManager["_Progress"]):
+    """A bar where a person looks, else a line for each change."""
+
+    def __init__(self, node: int, total: int) -> None:
+        self._node, self._total = node, total
+        self._told: Left | None = None
+        self._bar: Progress | None = None
+
+    def __enter__(self) -> "_Progress":
+        if sys.stderr.isatty():
+            self._bar = _bar()
+            self._bar.add_task(f"Draining broker {self._node}", total=self._total, moving=0)
+            self._bar.start()
+        return self
+
+    def seen(self, left: Left) -> None:
+        done = max(0, self._total - left.replicas)
+        if self._bar is not None:
+            self._bar.update(self._bar.task_ids[0], completed=done, moving=left.moving)
+        elif left != self._told:
+            note(f"{done} of {self._total} replicas moved, {left.moving} on their way")
+        self._told = left
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+
+def _bar() -> "Progress":
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("replicas moved, {task.fields[moving]} on their way"),
+        console=Console(stderr=True),
+    )

@@ -1,0 +1,159 @@
+"""`ottla up --brokers N`: a cluster on this machine, a process for each node.
+
+Each child is an `ottla start` of its own with the settings file that lies beside its data. What
+they log is passed on with the node's number before it. Stopping is one after the other, so that
+each can hand over what it leads.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Collection, Mapping
+from random import SystemRandom
+from typing import IO
+
+from ottla import __version__
+from ottla.broker.controller.metadata_log import FormatRefused
+from ottla.broker.node.local_cluster import LocalCluster, Node
+from ottla.broker.settings.error import SettingsError
+from ottla.env.clock import RealClock
+from ottla.env.disk import real_disk
+
+STOP_SECONDS_MAX = 30.0
+READY = f"Ottla {__version__} serves"  # How a node's banner begins.
+
+
+def run_nodes(cluster: LocalCluster, changes: Mapping[str, str]) -> None:
+    """Start all nodes, say where they are, and run until a signal stops them."""
+    try:
+        done = cluster.prepare(real_disk(), changes, RealClock().wall(), SystemRandom().randbytes)
+    except FormatRefused as refused:
+        raise SettingsError(str(refused)) from refused
+    except OSError as error:
+        raise SettingsError(f"{error.filename}: {error.strerror}.") from error
+    for line in done:
+        print(line, file=sys.stderr)
+    nodes = Nodes(cluster)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: nodes.stop_soon())
+    nodes.run()
+
+
+class Nodes:
+    def __init__(self, cluster: LocalCluster) -> None:
+        self._cluster = cluster
+        self._running: dict[Node, subprocess.Popen[str]] = {}
+        self._ready: set[Node] = set()
+        self._changed = threading.Condition()
+        self._is_stopping = False
+
+    def run(self) -> None:
+        for node in self._cluster.nodes:
+            self._start(node)
+        with self._changed:
+            self._changed.wait_for(self._are_all_ready_or_over)
+            if not self._is_stopping and self._running:
+                self._announce()
+            self._changed.wait_for(lambda: self._is_stopping or not self._running)
+        if not self._is_stopping:
+            raise SettingsError("every node has ended: the lines above say why.")
+        self._stop()
+
+    def stop_soon(self) -> None:
+        # From a signal handler, which may have interrupted whoever holds the lock.
+        threading.Thread(target=self._stop_now).start()
+
+    def _stop_now(self) -> None:
+        with self._changed:
+            self._is_stopping = True
+            self._changed.notify_all()
+
+    def _are_all_ready_or_over(self) -> bool:
+        return self._is_stopping or all(node in self._ready for node in self._running)
+
+    def _start(self, node: Node) -> None:
+        child = subprocess.Popen(  # noqa: S603
+            [sys.executable, "-m", "ottla.cli.main", "start", node.properties_file],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,  # Ctrl-C is for us; they are told one after the other.
+        )
+        self._running[node] = child
+        assert child.stdout is not None, "it was made with pipes"
+        assert child.stderr is not None, "it was made with pipes"
+        listening = [
+            threading.Thread(target=_listen, args=(pipe, node, heard), daemon=True)
+            for pipe, heard in ((child.stdout, self._said), (child.stderr, self._logged))
+        ]
+        for thread in listening:
+            thread.start()
+        threading.Thread(target=self._watch, args=(node, child, listening), daemon=True).start()
+
+    def _said(self, node: Node, line: str) -> None:
+        if line.startswith(READY):
+            with self._changed:
+                self._ready.add(node)
+                self._changed.notify_all()
+
+    def _logged(self, node: Node, line: str) -> None:
+        print(f"[{node.id}] {line}", file=sys.stderr, flush=True)
+
+    def _watch(
+        self, node: Node, child: "subprocess.Popen[str]", listening: list[threading.Thread]
+    ) -> None:
+        status = child.wait()
+        for thread in listening:
+            thread.join()
+        with self._changed:
+            if not self._is_stopping:
+                self._logged(
+                    node,
+                    f"node {node.id} ended with status {status}; start it again with: "
+                    f"ottla start {node.properties_file}",
+                )
+            del self._running[node]
+            self._changed.notify_all()
+
+    def _announce(self) -> None:
+        for line in banner(self._cluster, self._ready & set(self._running)):
+            print(line)
+        sys.stdout.flush()
+
+    def _stop(self) -> None:
+        for child in list(self._running.values()):
+            child.terminate()
+            try:
+                child.wait(STOP_SECONDS_MAX)
+            except subprocess.TimeoutExpired:
+                child.kill()
+        with self._changed:
+            self._changed.wait_for(lambda: not self._running)
+
+
+def banner(cluster: LocalCluster, serving: Collection[Node]) -> list[str]:
+    """What a person needs to know once every node serves, or has ended."""
+    first = cluster.bootstrap_servers.partition(",")[0]
+    there = "" if first == "127.0.0.1:9092" else f" -b {first}"
+    nodes = [
+        f"  node {node.id}   {node.host}:{node.port}, data {os.path.abspath(node.log_directory)}"
+        + ("" if node in serving else " (ended: see above)")
+        for node in cluster.nodes
+    ]
+    return [
+        f"Ottla {__version__}: {len(serving)} brokers serve Kafka clients on "
+        f"{cluster.bootstrap_servers}",
+        *nodes,
+        f"  look     ottla cluster{there}",
+        f"  produce  echo hello | ottla produce{there} greetings",
+        f"  consume  ottla consume{there} greetings --from-beginning",
+        "  stop     Ctrl-C",
+    ]
+
+
+def _listen(pipe: IO[str], node: Node, heard: Callable[[Node, str], None]) -> None:
+    with pipe:
+        for line in pipe:
+            heard(node, line.rstrip("\n"))

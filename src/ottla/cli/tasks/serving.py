@@ -1,0 +1,67 @@
+"""Runs a broker from the command line: its log, its banner, and its end."""
+
+import logging
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from ottla import __version__
+from ottla.broker.node.log_lines import configure_logging, spelled_out
+from ottla.broker.node.running import Prepare, StartRefused, run
+from ottla.broker.settings.error import SettingsError
+
+if TYPE_CHECKING:
+    from ottla.broker.node.broker import Broker
+    from ottla.broker.settings.settings import Settings
+
+logger = logging.getLogger("ottla.cli")
+
+BROKEN = 70  # As sysexits has it: an error of the program itself.
+DEFAULT_ADDRESS = "127.0.0.1:9092"
+
+
+def serve(settings: "Settings", prepare: Prepare) -> None:
+    """Prepare the directories and run until told to stop; SettingsError says why it cannot be."""
+    configure_logging(settings.ottla_log_level, settings.ottla_log_format)
+    if settings.irrelevant:
+        logger.info("settings without effect here: %s", ", ".join(settings.irrelevant))
+    try:
+        run(settings, prepare, _announce)
+    except StartRefused as refused:
+        raise SettingsError(str(refused)) from refused
+    except Exception:
+        logger.exception("the broker cannot go on")
+        sys.exit(BROKEN)
+
+
+def _announce(broker: "Broker") -> None:
+    for line in banner(broker.settings, broker.image.cluster_id, _ports(broker)):
+        print(spelled_out(line))
+    # Whoever waits for the banner behind a pipe must see it now.
+    sys.stdout.flush()
+
+
+def banner(settings: "Settings", cluster_id: str, ports: dict[str, int]) -> list[str]:
+    """What a person needs to know once the broker serves; `ports` are those really taken."""
+    clients = [
+        f"{_host(endpoint.host)}:{endpoint.port or ports[endpoint.name]}"
+        for endpoint in settings.advertised_listeners
+        if endpoint.name not in settings.controller_listener_names
+    ]
+    there = "" if clients[0] == DEFAULT_ADDRESS else f" -b {clients[0]}"
+    data = ", ".join(os.path.abspath(directory) for directory in settings.log_dirs)
+    return [
+        f"Ottla {__version__} serves Kafka clients on {', '.join(clients)}",
+        f"  data     {data} (cluster {cluster_id}, node {settings.node_id})",
+        f"  produce  echo hello | ottla produce{there} greetings",
+        f"  consume  ottla consume{there} greetings --from-beginning",
+        "  stop     Ctrl-C",
+    ]
+
+
+def _host(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def _ports(broker: "Broker") -> dict[str, int]:
+    return {name: address.port for name, address in broker.addresses.items()}

@@ -1,0 +1,1 @@
+"""What the controller decides: a request, and the records that answer it."""

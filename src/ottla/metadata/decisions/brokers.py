@@ -1,0 +1,322 @@
+"""Brokers come and go: registration, heartbeats, fencing, controlled shutdown, unregistration.
+
+A registration is of one incarnation of a process; its epoch is the offset at which the decision
+was written, and every later request of that broker has to name it.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ottla.metadata.decisions import leaderships
+from ottla.metadata.decisions.context import Outcome, Surroundings
+from ottla.metadata.decisions.elections import NotHeardYet
+from ottla.metadata.decisions.sessions import Sessions
+from ottla.metadata.image.cluster import Broker, Endpoint, VersionRange
+from ottla.metadata.image.features import (
+    METADATA_VERSION,
+    SUPPORTED,
+    has_cordoned_directories,
+    has_directories,
+)
+from ottla.metadata.image.image import ClusterImage
+from ottla.metadata.image.snapshot import broker_record
+from ottla.model.errors import ErrorCode, Refusal
+from ottla.model.types import Monotonic, NodeId, Offset, Uuid
+from ottla.protocol import metadata_records as records
+from ottla.protocol.messages import broker_heartbeat, broker_registration, unregister_broker
+
+_RESERVED_DIRECTORY_MAX = 100
+FENCE, UNFENCE = 1, -1
+
+
+@dataclass(frozen=True, slots=True)
+class Died:
+    """A command of our own: this incarnation's process is gone, as its host says for sure."""
+
+    broker_id: NodeId
+    broker_epoch: Offset
+
+
+def check_epoch(image: ClusterImage, broker_id: int, epoch: int) -> Broker:
+    broker = image.brokers.get(NodeId(broker_id))
+    if broker is None:
+        raise Refusal(
+            ErrorCode.STALE_BROKER_EPOCH, f"No broker registration found for broker id {broker_id}"
+        )
+    if broker.epoch != epoch:
+        raise Refusal(
+            ErrorCode.STALE_BROKER_EPOCH,
+            f"Expected broker epoch {broker.epoch}, but got broker epoch {epoch}",
+        )
+    return broker
+
+
+def register(
+    around: Surroundings,
+    sessions: Sessions,
+    request: broker_registration.Request,
+    next_offset: Offset,
+    now: Monotonic,
+) -> Outcome:
+    image = around.image
+    node = NodeId(request.broker_id)
+    before = image.brokers.get(node)
+    _check_registration(image, sessions, request, before, now)
+    broker = _broker(image, request, next_offset)
+    written: list[Any] = []
+    if before is not None and before.incarnation_id == request.incarnation_id:
+        # The same process tells something new about itself: it stays what it is.
+        broker = replace(
+            broker,
+            epoch=before.epoch,
+            is_fenced=before.is_fenced,
+            in_controlled_shutdown=before.in_controlled_shutdown,
+        )
+    else:
+        written += _restarted(around, sessions, request, before)
+        sessions.forget(node)
+    written.append(broker_record(broker, image.metadata_version))
+    sessions.touch(node, now)
+    return Outcome(written, broker_registration.Response(broker_epoch=broker.epoch))
+
+
+def _restarted(
+    around: Surroundings,
+    sessions: Sessions,
+    request: broker_registration.Request,
+    before: Broker | None,
+) -> list[Any]:
+    """A new process is out of sync until it has fetched.
+
+    One that names its predecessor's epoch holds all that it acknowledged. Any other, and one whose
+    predecessor the cluster does not know, may have lost it.
+    """
+    node = NodeId(request.broker_id)
+    if before is None or before.epoch != request.previous_broker_epoch:
+        return list(leaderships.lose(around, node))
+    sessions.found_whole(node)  # Even if it has to wait: others that restart may leave to it.
+    try:
+        return list(leaderships.leave(around, node))
+    except NotHeardYet as refusal:
+        code = ErrorCode.DUPLICATE_BROKER_REGISTRATION  # Upon which brokers register again.
+        raise Refusal(code, refusal.message) from refusal
+
+
+def _check_registration(
+    image: ClusterImage,
+    sessions: Sessions,
+    request: broker_registration.Request,
+    before: Broker | None,
+    now: Monotonic,
+) -> None:
+    if request.cluster_id != image.cluster_id:
+        raise Refusal(
+            ErrorCode.INCONSISTENT_CLUSTER_ID,
+            f"Expected cluster ID {image.cluster_id}, but got cluster ID {request.cluster_id}",
+        )
+    if (
+        before is not None
+        and before.incarnation_id != request.incarnation_id
+        # Its successor found its epoch in its directory, which has one process at a time: it died.
+        and before.epoch != request.previous_broker_epoch
+        and sessions.is_valid(before.id, now)
+    ):
+        raise Refusal(
+            ErrorCode.DUPLICATE_BROKER_REGISTRATION,
+            "Another broker is registered with that broker id. If the broker was recently "
+            "restarted this should self-resolve once the heartbeat manager expires the "
+            "broker's session.",
+        )
+    if has_directories(image.metadata_version):
+        _check_directories(image, request)
+    for name, level in image.features.items():
+        if name in SUPPORTED:
+            _check_feature(name, level, request)
+
+
+def _check_directories(image: ClusterImage, request: broker_registration.Request) -> None:
+    directories = request.log_dirs
+    if not directories:
+        raise _invalid("No directories specified in request")
+    if any(int.from_bytes(directory) < _RESERVED_DIRECTORY_MAX for directory in directories):
+        raise _invalid("Reserved directory ID in request")
+    if len(set(directories)) < len(directories):
+        raise _invalid("Duplicate directory ID in request")
+    for other in image.brokers.values():
+        if other.id != request.broker_id and not set(directories).isdisjoint(other.directories):
+            raise _invalid(f"Broker {other.id} is already registered with a directory of these")
+
+
+def _check_feature(name: str, level: int, request: broker_registration.Request) -> None:
+    low, high = 0, 0
+    for feature in request.features:
+        if feature.name == name:
+            low, high = feature.min_supported_version, feature.max_supported_version
+    if not low <= level <= high:
+        raise Refusal(
+            ErrorCode.UNSUPPORTED_VERSION,
+            f"Unable to register because the broker does not support finalized version {level} "
+            f"of {name}. The broker wants a version between {low} and {high}, inclusive.",
+        )
+
+
+def _broker(
+    image: ClusterImage, request: broker_registration.Request, next_offset: Offset
+) -> Broker:
+    if all(feature.name != METADATA_VERSION for feature in request.features):
+        raise _invalid("Request features do not contain 'metadata.version'")
+    return Broker(
+        id=NodeId(request.broker_id),
+        epoch=next_offset,
+        incarnation_id=request.incarnation_id,
+        endpoints={
+            e.name: Endpoint(e.host, e.port, e.security_protocol) for e in request.listeners
+        },
+        features={
+            f.name: VersionRange(f.min_supported_version, f.max_supported_version)
+            for f in request.features
+        },
+        rack=request.rack,
+        directories=tuple(request.log_dirs),
+        cordoned_directories=() if has_cordoned_directories(image.metadata_version) else None,
+    )
+
+
+def heartbeat(
+    around: Surroundings,
+    sessions: Sessions,
+    request: broker_heartbeat.Request,
+    now: Monotonic,
+) -> Outcome:
+    broker = check_epoch(around.image, request.broker_id, request.broker_epoch)
+    is_caught_up = request.current_metadata_offset >= broker.registered_at
+    sessions.read_to(broker.id, request.current_metadata_offset)
+    written: list[Any] = []
+    after = broker
+    if broker.in_controlled_shutdown:
+        if not broker.is_fenced and _may_stop(around, sessions, broker):
+            written, after = fence(around, broker), replace(broker, is_fenced=True)
+    elif broker.is_fenced:
+        if not request.want_shut_down and not request.want_fence and is_caught_up:
+            written, after = unfence(around, broker), replace(broker, is_fenced=False)
+    elif request.want_fence or request.want_shut_down:
+        with suppress(NotHeardYet):  # It asks again.
+            written, after = _leave(around, sessions, request, broker)
+    sessions.touch(broker.id, now)
+    offline = set(request.offline_log_dirs).intersection(broker.directories)
+    if offline and has_directories(around.image.metadata_version):
+        with suppress(NotHeardYet):  # Each heartbeat names them.
+            written += _lose_directories(around, broker, offline)
+    response = broker_heartbeat.Response(
+        is_caught_up=is_caught_up,
+        is_fenced=after.is_fenced,
+        should_shut_down=request.want_shut_down and after.is_fenced,
+    )
+    return Outcome(written, response)
+
+
+def _leave(
+    around: Surroundings, sessions: Sessions, request: broker_heartbeat.Request, broker: Broker
+) -> tuple[list[Any], Broker]:
+    if request.want_fence:
+        return fence(around, broker), replace(broker, is_fenced=True)
+    written, after = _begin_shutdown(around, broker)
+    sessions.handed_over(broker.id, around.image.offset + len(written))
+    return written, after
+
+
+def fence(around: Surroundings, broker: Broker) -> list[Any]:
+    changes: list[Any] = list(leaderships.leave(around, broker.id))
+    return [*changes, _change(broker, fenced=FENCE)]
+
+
+def expire(around: Surroundings, nodes: Sequence[NodeId]) -> list[Any]:
+    """Fence all whose sessions ended, in one decision."""
+    found = [around.image.brokers[node] for node in nodes if node in around.image.brokers]
+    expired = [broker for broker in found if not broker.is_fenced]
+    changes = leaderships.expire(around, [broker.id for broker in expired]) if expired else []
+    return [*changes, *(_change(broker, fenced=FENCE) for broker in expired)]
+
+
+def unfence(around: Surroundings, broker: Broker) -> list[Any]:
+    return [_change(broker, fenced=UNFENCE), *leaderships.come_back(around, broker.id)]
+
+
+def died(around: Surroundings, sessions: Sessions, command: Died) -> Outcome:
+    """Fence it now: no session has to run out for a process that is known to be gone.
+
+    But not while all that is left in sync with it are brokers that a new controller has not heard:
+    they may have lost power and what they had, and say so when they register (NotHeardYet).
+    """
+    broker = around.image.brokers.get(command.broker_id)
+    if broker is None or broker.epoch != command.broker_epoch:
+        return Outcome([], None)
+    written = [] if broker.is_fenced else fence(around, broker)
+    sessions.forget(broker.id)
+    return Outcome(written, None)
+
+
+def _may_stop(around: Surroundings, sessions: Sessions, broker: Broker) -> bool:
+    """Once it leads nothing, and every other broker has read who does instead."""
+    if leaderships.leads_any(around, broker.id):
+        return False
+    others = [b.id for b in around.image.brokers.values() if b.is_active and b.id != broker.id]
+    return sessions.is_hand_over_known(broker.id, others)
+
+
+def _begin_shutdown(around: Surroundings, broker: Broker) -> tuple[list[Any], Broker]:
+    """Without partitions to hand over a broker may stop at once."""
+    if not leaderships.leads_any(around, broker.id):
+        return fence(around, broker), replace(broker, is_fenced=True)
+    changes = leaderships.leave(around, broker.id)
+    return [
+        _change(broker, in_controlled_shutdown=1),
+        *changes,
+    ], replace(broker, in_controlled_shutdown=True)
+
+
+def _lose_directories(around: Surroundings, broker: Broker, offline: set[bytes]) -> list[Any]:
+    remaining = [directory for directory in broker.directories if directory not in offline]
+    changes: list[Any] = list(leaderships.leave_directories(around, broker.id, offline))
+    return [*changes, _change(broker, log_dirs=remaining)]
+
+
+def unregister(
+    around: Surroundings, sessions: Sessions, request: unregister_broker.Request
+) -> Outcome:
+    broker = around.image.brokers.get(NodeId(request.broker_id))
+    if broker is None:
+        raise Refusal(
+            ErrorCode.BROKER_ID_NOT_REGISTERED,
+            f"Broker ID {request.broker_id} is not currently registered",
+        )
+    try:
+        written: list[Any] = list(leaderships.forget(around, broker.id))
+    except NotHeardYet as refusal:
+        code = ErrorCode.REQUEST_TIMED_OUT  # Upon which admin clients ask again.
+        raise Refusal(code, refusal.message) from refusal
+    sessions.forget(broker.id)
+    written.append(records.UnregisterBrokerRecord(broker_id=broker.id, broker_epoch=broker.epoch))
+    return Outcome(written, unregister_broker.Response())
+
+
+def _change(
+    broker: Broker,
+    *,
+    fenced: int = 0,
+    in_controlled_shutdown: int = 0,
+    log_dirs: Sequence[Uuid] = (),
+) -> records.BrokerRegistrationChangeRecord:
+    return records.BrokerRegistrationChangeRecord(
+        broker_id=broker.id,
+        broker_epoch=broker.epoch,
+        fenced=fenced,
+        in_controlled_shutdown=in_controlled_shutdown,
+        log_dirs=list(log_dirs),
+    )
+
+
+def _invalid(message: str) -> Refusal:
+    return Refusal(ErrorCode.INVALID_REGISTRATION, message)

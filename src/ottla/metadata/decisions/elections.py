@@ -1,0 +1,279 @@
+"""Who leads a partition next, and the record that says so.
+
+With eligible leader replicas (KIP-966) on, a replica that left an ISR below the minimum may still
+lead, because it holds all that was committed; when nobody is left, the last known leader may,
+which counts as an unclean election. A reassignment ends as soon as its new replicas are in sync.
+
+Every removal from an ISR or ELR is built by `change_of`. It refuses to leave an ISR to brokers that
+a new controller has not heard: they may have lost power, and report that only when they register.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ottla.metadata.image.cluster import (
+    LEADER_UNCHANGED,
+    NO_LEADER,
+    RECOVERING,
+    RECOVERY_UNCHANGED,
+    UNASSIGNED_DIRECTORY,
+    Partition,
+)
+from ottla.model.errors import ErrorCode, Refusal
+from ottla.model.types import NodeId, Uuid
+from ottla.protocol.metadata_records import PartitionChangeRecord
+
+
+class NotHeardYet(Refusal):
+    """A removal that would leave an ISR to brokers that have not contacted this controller.
+
+    The caller retries: each of them sends a heartbeat, registers, or is fenced after its session.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(
+            ErrorCode.OPERATION_NOT_ATTEMPTED,
+            "No other in-sync replica has contacted this controller yet.",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """What an election depends on beside the partition itself."""
+
+    may_lead: Callable[[NodeId], bool]
+    isr_min: int  # The effective minimum: never above the number of replicas.
+    is_elr_enabled: bool
+    is_unclean_allowed: bool = False
+    shut_down_uncleanly: NodeId = NO_LEADER  # It may have lost what it acknowledged.
+    is_heard: Callable[[NodeId], bool] = lambda _: True  # See `Surroundings`.
+    is_preferred_wanted: bool = False  # Whoever comes first in the assignment leads if it can.
+    is_epoch_raised_by_shrinking: bool = False  # Clusters before 3.6 rely on it (KAFKA-15021).
+    has_directories: bool = True
+    directory_of_new: Callable[[NodeId], Uuid] = lambda _: UNASSIGNED_DIRECTORY
+
+
+class Target(NamedTuple):
+    """What a partition shall be, before anyone is elected."""
+
+    isr: tuple[NodeId, ...]
+    replicas: tuple[NodeId, ...]
+    adding: tuple[NodeId, ...]
+    removing: tuple[NodeId, ...]
+    leader_recovery_state: int
+
+    @classmethod
+    def of(cls, partition: Partition) -> "Target":
+        return cls(
+            partition.isr,
+            partition.replicas,
+            partition.adding,
+            partition.removing,
+            partition.leader_recovery_state,
+        )
+
+    def completed(self) -> "Target":
+        """The end of its reassignment, if all that shall stay are in sync; else itself."""
+        if not self.adding and not self.removing:
+            return self
+        isr = tuple(node for node in self.isr if node not in self.removing)
+        replicas = tuple(node for node in self.replicas if node not in self.removing)
+        if not replicas or not isr or not set(replicas).issubset(isr):
+            return self
+        return self._replace(isr=isr, replicas=replicas, adding=(), removing=())
+
+
+def change_of(
+    topic_id: Uuid,
+    index: int,
+    partition: Partition,
+    target: Target,
+    circumstances: Circumstances,
+) -> PartitionChangeRecord | None:
+    """The change that makes `partition` so, with a fitting leader, or None if all stays.
+
+    Raises NotHeardYet, but not where only a leader is asked for: a reassignment then goes on.
+    """
+    completed = target.completed()
+    if _is_left_to_unheard(partition, completed.isr, circumstances):
+        if target != Target.of(partition):
+            raise NotHeardYet
+        completed = target
+    change = _Change(partition, completed, circumstances)
+    record = PartitionChangeRecord(partition_id=index, topic_id=topic_id)
+    change.elect(record)
+    change.raise_epoch_for_replicas(record)
+    change.note_elr(record)
+    if (
+        record.isr is None
+        and change.isr != partition.isr
+        and (change.isr or circumstances.is_elr_enabled)
+    ):
+        record.isr = list(change.isr)
+    change.raise_epoch_for_isr(record)
+    change.note_last_known_leader(record)
+    change.note_assignment(record)
+    if target.leader_recovery_state != partition.leader_recovery_state:
+        record.leader_recovery_state = target.leader_recovery_state
+    return None if is_empty(record) else record
+
+
+def _is_left_to_unheard(
+    partition: Partition, isr: tuple[NodeId, ...], circumstances: Circumstances
+) -> bool:
+    """True if a replica that holds everything leaves an ISR of which no other was heard."""
+    leaving = {*partition.isr}.difference(isr, (circumstances.shut_down_uncleanly,))
+    return bool(leaving) and bool(isr) and not any(map(circumstances.is_heard, isr))
+
+
+def is_empty(record: PartitionChangeRecord) -> bool:
+    return (
+        record.leader == LEADER_UNCHANGED
+        and record.leader_recovery_state == RECOVERY_UNCHANGED
+        and all(
+            field is None
+            for field in (
+                record.isr,
+                record.replicas,
+                record.removing_replicas,
+                record.adding_replicas,
+                record.directories,
+                record.eligible_leader_replicas,
+                record.last_known_elr,
+            )
+        )
+    )
+
+
+class _Change:
+    def __init__(self, partition: Partition, target: Target, circumstances: Circumstances) -> None:
+        self.partition = partition
+        self.target = target
+        self.isr = target.isr
+        self.around = circumstances
+        self.elr = self._next_elr()
+
+    def _next_elr(self) -> tuple[NodeId, ...]:
+        if self.around.is_elr_enabled:
+            return self._elr_of(self.isr)
+        # Kept from when the feature was on. The last stays, as the last member of an ISR does.
+        left = tuple(node for node in self.partition.elr if node in self.target.replicas)
+        whole = tuple(node for node in left if node != self.around.shut_down_uncleanly)
+        return whole or left
+
+    def _elr_of(self, isr: tuple[NodeId, ...]) -> tuple[NodeId, ...]:
+        """Replicas that left an ISR below the minimum, except one that may have lost records.
+
+        An ISR of the minimum commits without them, and they stop to hold all that is committed.
+        """
+        if len(isr) >= self.around.isr_min:
+            return ()
+        candidates = sorted({*self.partition.elr, *self.partition.isr})
+        lost = self.around.shut_down_uncleanly
+        return tuple(
+            node
+            for node in candidates
+            if node not in isr and node != lost and node in self.target.replicas
+        )
+
+    def elect(self, record: PartitionChangeRecord) -> None:
+        leader, is_unclean = self._leader()
+        if leader == self.partition.leader:
+            return
+        record.leader = leader
+        if leader in self.elr:
+            self.isr = (leader,)
+            self.elr = self._elr_of(self.isr)
+        if is_unclean:
+            record.isr = [leader]
+            if self.partition.leader_recovery_state != RECOVERING:
+                record.leader_recovery_state = RECOVERING
+
+    def _leader(self) -> tuple[NodeId, bool]:
+        replicas = self.target.replicas
+        candidates = (self.partition.leader, *replicas)
+        if self.around.is_preferred_wanted:
+            candidates = (replicas[0], *candidates)
+        for node in candidates:
+            if self._is_eligible(node):
+                return node, False
+        last_known = self.partition.last_known_elr
+        if (
+            self.around.is_elr_enabled
+            and not self.isr
+            and not self.elr
+            and len(last_known) == 1
+            and self.around.may_lead(last_known[0])
+        ):
+            return last_known[0], True
+        if self.around.is_unclean_allowed:
+            for node in replicas:
+                if self.around.may_lead(node):
+                    return node, True
+        return NO_LEADER, False
+
+    def _is_eligible(self, node: NodeId) -> bool:
+        is_complete = node in self.isr or (not self.isr and node in self.elr)
+        return is_complete and self.around.may_lead(node)
+
+    def raise_epoch_for_replicas(self, record: PartitionChangeRecord) -> None:
+        """Whoever is no replica any more must not go on fetching in the same leader epoch."""
+        if record.leader == LEADER_UNCHANGED and not set(self.partition.replicas).issubset(
+            self.target.replicas
+        ):
+            record.leader = self.partition.leader
+
+    def raise_epoch_for_isr(self, record: PartitionChangeRecord) -> None:
+        if (
+            self.around.is_epoch_raised_by_shrinking
+            and record.leader == LEADER_UNCHANGED
+            and record.isr is not None
+            and not set(self.partition.isr).issubset(record.isr)
+        ):
+            record.leader = self.partition.leader
+
+    def note_elr(self, record: PartitionChangeRecord) -> None:
+        """Without the feature leaders commit alone; but while the ISR is empty nobody commits.
+
+        Then those who held everything still do, and nobody else may ever lead.
+        """
+        is_clean = record.isr is None
+        is_valid = self.around.is_elr_enabled or not self.isr
+        elr = self.elr if is_clean and is_valid else ()
+        if elr != self.partition.elr:
+            record.eligible_leader_replicas = list(elr)
+
+    def note_last_known_leader(self, record: PartitionChangeRecord) -> None:
+        """Remember who led last while nobody leads; forget it once somebody does."""
+        if not self.around.is_elr_enabled:
+            return
+        before = self.partition
+        if record.isr == [] and before.last_known_elr != (before.leader,):
+            record.last_known_elr = [before.leader]
+        elif before.last_known_elr and (
+            record.leader >= 0 or (before.leader != NO_LEADER and record.leader != NO_LEADER)
+        ):
+            record.last_known_elr = []
+
+    def note_assignment(self, record: PartitionChangeRecord) -> None:
+        before, target = self.partition, self.target
+        if target.replicas != before.replicas:
+            record.replicas = list(target.replicas)
+            if self.around.has_directories:
+                record.directories = self._directories()
+        if target.removing != before.removing:
+            record.removing_replicas = list(target.removing)
+        if target.adding != before.adding:
+            record.adding_replicas = list(target.adding)
+
+    def _directories(self) -> list[Uuid] | None:
+        """Who was a replica keeps its directory; of a new one the controller may not know it."""
+        before = self.partition
+        directories = [
+            before.directory_of(node)
+            if node in before.replicas
+            else self.around.directory_of_new(node)
+            for node in self.target.replicas
+        ]
+        return None if tuple(directories) == before.directories else directories

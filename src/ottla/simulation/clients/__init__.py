@@ -1,0 +1,1 @@
+"""Clients of a run: producers, consumers, groups, hostile ones."""

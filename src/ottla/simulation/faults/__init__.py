@@ -1,0 +1,1 @@
+"""Faults of a run, and changes by administrators."""

@@ -1,0 +1,1 @@
+"""What clients did and saw, and the checks of it."""

@@ -1,0 +1,1 @@
+"""One run from a seed, and smaller ones that still fail."""

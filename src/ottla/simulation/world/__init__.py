@@ -1,0 +1,1 @@
+"""Virtual time, disks, network, workers and processes."""

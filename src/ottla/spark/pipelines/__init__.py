@@ -1,0 +1,1 @@
+"""Declared pipelines: model, check, run."""

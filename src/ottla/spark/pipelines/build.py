@@ -1,0 +1,306 @@
+"""A declared pipeline as Spark's frames and queries, checked by Spark and the brokers.
+
+Nothing is started here: all frames are built and all topics and tables looked at first, so that a
+mistake anywhere is told before any row is read.
+"""
+
+import os
+import re
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from ottla.client.blocking import Client
+from ottla.client.errors import ClientError
+from ottla.spark.dead_letters import split
+from ottla.spark.delta.delta import checked_sink, to_delta
+from ottla.spark.errors import BadOption, SparkError
+from ottla.spark.options import BOOTSTRAP, Access
+from ottla.spark.pipelines.model import Declaration, PipelineError, Sink, Source, Step
+from ottla.spark.sink.cluster import SinkCluster
+from ottla.spark.sink.options import read_options
+from ottla.spark.sink.query import to_log
+from ottla.spark.sink.rows import Layout
+from ottla.spark.source.options import source_options
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import StreamingQuery
+
+PLACE_IN_SQL: Final = re.compile(r"line (\d+),? pos(?:ition)? \d+")
+TROUBLE: Final = re.compile(r"\bottla(?:\.\w+)+: ([^\n]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A query that is ready to be started."""
+
+    name: str
+    line: int
+    start: "Callable[[], StreamingQuery]"
+
+
+class Builder:
+    def __init__(self, declared: Declaration, spark: "SparkSession", *, is_once: bool) -> None:
+        self._declared = declared
+        self._spark = spark
+        self._frames: dict[str, DataFrame] = {}
+        self._planned: list[Planned] = []
+        self._trigger: dict[str, Any] = {}
+        if is_once:
+            self._trigger = {"availableNow": True}
+        elif declared.trigger is not None:
+            self._trigger = {"processingTime": declared.trigger}
+
+    def build(self) -> list[Planned]:
+        self._check_source_topics()
+        for source in self._declared.sources:
+            with self._told(source.line):
+                self._add(source.name, self._source(source))
+        for step in self._declared.steps:
+            with self._told(step.line, step):
+                self._add(step.name, self._step(step))
+        for sink in self._declared.sinks:
+            with self._told(sink.line):
+                self._sink(sink)
+        return self._planned
+
+    def _add(self, name: str, frame: "DataFrame") -> None:
+        self._frames[name] = frame
+        frame.createOrReplaceTempView(name)
+
+    def _check_source_topics(self) -> None:
+        with Client(self._declared.bootstrap) as client:
+            for source in self._declared.sources:
+                with self._told(source.at("topic")):
+                    for topic in (source.topic or "").split(","):
+                        if topic.strip():
+                            client.run(client.cluster.topic(topic.strip()))
+
+    def _check_target(self, topic: str) -> None:
+        """It must be there, or be made by the brokers when it is first asked for."""
+        cluster = SinkCluster(Access(self._declared.bootstrap))
+        try:
+            cluster.topic(topic)
+        finally:
+            cluster.close()
+
+    def _source(self, source: Source) -> "DataFrame":
+        if source.path is not None:
+            kind = source.format or "parquet"
+            return self._spark.read.format(kind).options(**source.options).load(source.path)
+        options = {
+            BOOTSTRAP: self._declared.bootstrap,
+            "startingOffsets": source.start,
+            "includeHeaders": "true",
+            **source.options,
+        }
+        options["subscribe" if source.topic else "subscribePattern"] = (
+            source.topic or source.pattern or ""
+        )
+        if source.group is not None:
+            options["group"] = source.group
+        with self._told(source.line, lines=source.lines):
+            source_options(options, is_stream=True)
+        frame = self._spark.readStream.format("ottla").options(**options).load()
+        if source.schema is not None:
+            frame = self._good(source, frame)
+        if source.watermark is not None:
+            column, delay = source.watermark.split(None, 1)
+            frame = frame.withWatermark(column, delay)
+        return frame
+
+    def _good(self, source: Source, frame: "DataFrame") -> "DataFrame":
+        """What can be parsed; the rest is written by a query of its own."""
+        from pyspark.sql.types import StructType
+
+        assert source.schema is not None, "there is something to parse"
+        assert source.dead_letter is not None, "the declaration was checked"
+        with self._told(source.at("dead_letter")):
+            self._check_target(source.dead_letter)
+        with self._told(source.at("schema")):
+            schema = StructType.fromDDL(source.schema)
+        with self._told(source.at("valid" if source.valid else "schema")):
+            good, dead = split(
+                frame,
+                schema,
+                dead_letter=source.dead_letter,
+                valid=source.valid,
+                name=self._declared.name,
+            )
+        self._plan_log(f"{source.name}_dead_letters", source.line, dead, topic=None, options={})
+        return good
+
+    def _step(self, step: Step) -> "DataFrame":
+        from pyspark.sql import DataFrame
+
+        if step.sql is not None:
+            return self._spark.sql(step.sql)
+        assert step.function is not None, "the declaration was checked"
+        made = step.function(*(self._frames[name] for name in step.inputs))
+        if not isinstance(made, DataFrame):
+            raise SparkError(f"step {step.name!r} gave a {type(made).__name__}, not a DataFrame")
+        return made
+
+    def _sink(self, sink: Sink) -> None:
+        frame = self._frames[sink.source]
+        if not frame.isStreaming:
+            raise SparkError(f"{sink.source!r} is no stream: nothing of it comes from a topic")
+        if sink.delta is not None:
+            self._plan_delta(sink, frame)
+        elif sink.parquet is not None:
+            self._plan_parquet(sink, frame)
+        else:
+            frame = as_records(frame, sink)
+            if sink.topic is not None:
+                with self._told(sink.at("topic")):
+                    self._check_target(sink.topic)
+            self._plan_log(sink.name, sink.line, frame, topic=sink.topic, options=sink.options)
+
+    def _plan_log(
+        self,
+        name: str,
+        line: int,
+        frame: "DataFrame",
+        *,
+        topic: str | None,
+        options: dict[str, str],
+    ) -> None:
+        read_options({BOOTSTRAP: self._declared.bootstrap, **options})
+        Layout.of(frame.schema, topic)
+        self._plan(
+            name,
+            line,
+            lambda: to_log(
+                frame,
+                checkpoint=self._checkpoint(name),
+                bootstrap=self._declared.bootstrap,
+                topic=topic,
+                options=options,
+                trigger=self._trigger,
+                name=name,
+            ),
+        )
+
+    def _plan_delta(self, sink: Sink, frame: "DataFrame") -> None:
+        assert sink.delta is not None, "this sink is a table"
+        place = sink.delta
+        checked_sink(
+            frame,
+            place,
+            key=sink.key,
+            sequence=sink.sequence,
+            delete=sink.delete,
+            storage_options=sink.options,
+        )
+        self._plan(
+            sink.name,
+            sink.line,
+            lambda: to_delta(
+                frame,
+                place,
+                checkpoint=self._checkpoint(sink.name),
+                key=sink.key,
+                sequence=sink.sequence,
+                delete=sink.delete,
+                storage_options=sink.options,
+                trigger=self._trigger,
+                name=sink.name,
+            ),
+        )
+
+    def _plan_parquet(self, sink: Sink, frame: "DataFrame") -> None:
+        def start() -> "StreamingQuery":
+            writer = (
+                frame.writeStream.format("parquet")
+                .options(**sink.options)
+                .option("path", sink.parquet)
+                .option("checkpointLocation", self._checkpoint(sink.name))
+                .queryName(sink.name)
+            )
+            return (writer.trigger(**self._trigger) if self._trigger else writer).start()
+
+        self._plan(sink.name, sink.line, start)
+
+    def _plan(self, name: str, line: int, start: "Callable[[], StreamingQuery]") -> None:
+        def told() -> "StreamingQuery":
+            with self._told(line):
+                return start()
+
+        self._planned.append(Planned(name, line, told))
+
+    def _checkpoint(self, name: str) -> str:
+        base = self._declared.checkpoints
+        return f"{base if '://' in base else os.path.abspath(base)}/{name}"
+
+    @contextmanager
+    def _told(
+        self, line: int, step: Step | None = None, lines: Mapping[str, int] | None = None
+    ) -> Iterator[None]:
+        """Whatever goes wrong inside is told with the line that asked for it.
+
+        `lines` are those of options.
+        """
+        from pyspark.errors import PySparkException
+
+        try:
+            yield
+        except PipelineError:
+            raise
+        except BadOption as failure:
+            at = (lines or {}).get(failure.option, line)
+            raise self._declared.wrong(at, str(failure)) from failure
+        except (ClientError, SparkError) as failure:
+            raise self._declared.wrong(line, str(failure)) from failure
+        except PySparkException as failure:
+            at = self._line_of(failure, step) or line
+            raise self._declared.wrong(at, sentence_of(failure)) from failure
+        except Exception as failure:
+            if step is None or step.function is None:
+                raise
+            at = self._line_of(failure, step) or line
+            sentence = f"{type(failure).__name__}: {failure}"
+            raise self._declared.wrong(at, sentence) from failure
+
+    def _line_of(self, failure: Exception, step: Step | None) -> int | None:
+        if step is None:
+            return None
+        if step.sql is not None:
+            found = PLACE_IN_SQL.search(str(failure))
+            return step.line + int(found[1]) - 1 if found else None
+        frames = traceback.extract_tb(failure.__traceback__)
+        lines = [frame.lineno for frame in frames if frame.filename == self._declared.file]
+        return lines[-1] if lines else None
+
+
+def as_records(frame: "DataFrame", sink: Sink) -> "DataFrame":
+    """Rows as records of a topic: a frame without `value` is written as JSON of its columns.
+
+    The topic and partition that a row came from say nothing about where it goes.
+    """
+    from pyspark.sql import functions as sql
+
+    if sink.topic_column is not None:
+        frame = frame.withColumn("__ottla_topic", sql.col(sink.topic_column))
+    kept = frame.drop("topic", "partition", "offset", "timestampType")
+    if "value" not in kept.columns:
+        told = [name for name in kept.columns if name not in ("key", "headers", "__ottla_topic")]
+        kept = kept.withColumn("value", sql.to_json(sql.struct(*[f"`{name}`" for name in told])))
+    if sink.key:
+        key = sql.expr(sink.key[0]) if len(sink.key) == 1 else sql.to_json(sql.struct(*sink.key))
+        kept = kept.withColumn("key", key.cast("string"))
+    if sink.topic_column is not None:
+        kept = kept.withColumnRenamed("__ottla_topic", "topic")
+    return kept
+
+
+def sentence_of(failure: object) -> str:
+    """The one sentence in what Spark says over many lines."""
+    text = str(failure)
+    ours = TROUBLE.findall(text)
+    if ours:
+        return str(ours[-1])
+    lines = [line for line in text.splitlines() if line.strip()] or [type(failure).__name__]
+    return re.sub(r"\s*SQLSTATE: \w+.*$", "", lines[0]).strip()

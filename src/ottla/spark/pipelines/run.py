@@ -1,0 +1,109 @@
+"""The queries of a pipeline while they run: started together, watched, and stopped between batches.
+
+A query that fails ends the pipeline: the others are stopped, and the error names the line of the
+file that the query comes from.
+"""
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from ottla.spark.pipelines.build import Builder, Planned, sentence_of
+from ottla.spark.pipelines.model import Declaration
+from ottla.spark.pipelines.progress import QueryProgress
+from ottla.spark.sessions.session import session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming import StreamingQuery
+
+STOP_S_MAX: Final = 20.0  # For the micro-batches that are under way; then they are cut off.
+# Spark gives a Python process ten seconds to start, which a busy machine may not have.
+TOO_BUSY: Final = "Python worker failed to connect back"
+STARTS_MAX: Final = 4
+INITIALIZING: Final = "Initializing sources"
+INITIALIZING_S_MAX: Final = 30.0
+POLL_S: Final = 0.05
+# Of PySpark: each mistake in a query with all of its stack, in JSON. It is told in a sentence here.
+LOGGERS_OF_MISTAKES: Final = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
+
+
+def open_session(declared: Declaration, master: str | None) -> "SparkSession":
+    """A session for this pipeline; `master` goes before what the file says."""
+    # What a person does not need to read here; the UI tells more, and is not asked for either.
+    quiet = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
+    chosen = master or declared.master
+    made = session(declared.name, master=chosen, **{**quiet, **declared.spark})
+    made.sparkContext.setLogLevel("OFF")
+    from pyspark.logger import PySparkLogger
+
+    for name in LOGGERS_OF_MISTAKES:
+        PySparkLogger.getLogger(name).disabled = True
+    return made
+
+
+class Running:
+    def __init__(self, declared: Declaration, planned: Sequence[Planned]) -> None:
+        """Start all queries; if one cannot be started, none is left running."""
+        self._declared = declared
+        self._queries: dict[str, StreamingQuery] = {}
+        self._planned = {each.name: each for each in planned}
+        self._starts = dict.fromkeys(self._planned, 0)
+        self._seen: dict[str, str] = {}  # The time of the last report of each query.
+        self.progress = {each.name: QueryProgress(each.name) for each in planned}
+        try:
+            for each in planned:
+                self._start(each)
+        except BaseException:
+            self.stop()
+            raise
+
+    @property
+    def is_active(self) -> bool:
+        return any(query.isActive for query in self._queries.values())
+
+    def poll(self) -> None:
+        """Take what is new; PipelineError if a query has failed."""
+        for name, query in list(self._queries.items()):
+            last = query.lastProgress
+            if last is not None and last["timestamp"] != self._seen.get(name):
+                self._seen[name] = last["timestamp"]
+                for report in query.recentProgress:
+                    self.progress[name].note(report)
+            failure = query.exception()
+            if failure is not None:
+                self._failed(self._planned[name], failure)
+
+    def _start(self, planned: Planned) -> None:
+        """Start a query and let it open its sources: all at once would start many processes."""
+        self._starts[planned.name] += 1
+        query = self._queries[planned.name] = planned.start()
+        deadline = time.monotonic() + INITIALIZING_S_MAX
+        while query.isActive and query.status["message"] == INITIALIZING:
+            if time.monotonic() > deadline:
+                break
+            time.sleep(POLL_S)
+
+    def _failed(self, planned: Planned, failure: object) -> None:
+        if TOO_BUSY in str(failure) and self._starts[planned.name] < STARTS_MAX:
+            self._start(planned)
+            return
+        sentence = f"{planned.name}: {sentence_of(failure)}"
+        raise self._declared.wrong(planned.line, sentence)
+
+    def stop_idle(self) -> bool:
+        """Stop the queries that are between two micro-batches; whether none is left."""
+        for query in self._queries.values():
+            if query.isActive and not query.status["isTriggerActive"]:
+                query.stop()
+        return not self.is_active
+
+    def stop(self) -> None:
+        """Stop all of them at once; a micro-batch that is cut off is begun again next time."""
+        for query in self._queries.values():
+            query.stop()
+
+
+def prepare(declared: Declaration, spark: "SparkSession", *, is_once: bool) -> list[Planned]:
+    """Everything built and checked; nothing runs yet."""
+    return Builder(declared, spark, is_once=is_once).build()

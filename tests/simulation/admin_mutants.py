@@ -1,0 +1,79 @@
+"""Bugs that show where safety is changed at run time, and where disks change bits."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from ottla.broker.coordinators.machine_partition import MachinePartition
+from ottla.broker.partitions.partition import Partition
+from ottla.broker.partitions.partitions import Partitions
+from ottla.broker.replicas import fetcher as replica_fetcher
+from ottla.client import unpacking
+from ottla.env.disk import Buffer
+from ottla.metadata.decisions import config_changes
+from ottla.model.errors import Refusal
+from ottla.model.types import Offset
+from ottla.records.batch import Batch
+
+
+def keeps_the_elr_under_another_minimum(patch: pytest.MonkeyPatch) -> None:
+    """A change of min.insync.replicas leaves replicas eligible that may lack committed records."""
+    patch.setattr(config_changes, "cleared", lambda *_: [])
+
+
+class _Unchecked:
+    """A batch whose checksum always matches."""
+
+    is_valid = True
+
+    def __init__(self, batch: Batch) -> None:
+        self._batch = batch
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._batch, name)
+
+
+def believes_damaged_batches(patch: pytest.MonkeyPatch) -> None:
+    """A client does not compare checksums."""
+    batches_in = unpacking.batches_in
+
+    def unchecked(data: Buffer) -> Iterator[_Unchecked]:
+        return (_Unchecked(batch) for batch in batches_in(data))
+
+    patch.setattr(unpacking, "batches_in", unchecked)
+
+
+def replicates_damaged_batches(patch: pytest.MonkeyPatch) -> None:
+    """A follower appends batches whose checksum does not match."""
+
+    def whole_batches(data: Buffer, offset: Offset, *, epoch_max: int) -> list[Batch]:
+        batches = [b for b in unpacking.batches_in(data) if b.next_offset > offset]
+        return [batch for batch in batches if batch.leader_epoch <= epoch_max]
+
+    patch.setattr(replica_fetcher, "whole_batches", whole_batches)
+
+
+def starts_from_the_checkpoint(patch: pytest.MonkeyPatch) -> None:
+    """A partition that gets other replicas forgets how far it was committed."""
+    forget = Partitions._forget
+
+    def forget_more(self: Partitions, partition: Partition) -> None:
+        forget(self, partition)
+        partition.log.high_watermark = partition.log.log_start_offset
+
+    patch.setattr(Partitions, "_forget", forget_more)
+
+
+def drops_the_coordinator_with_a_refused_write(patch: pytest.MonkeyPatch) -> None:
+    """A coordinator whose log cannot take a decision gives up all its groups."""
+    check = MachinePartition._check_writable
+
+    def check_and_drop(self: MachinePartition[Any, Any]) -> None:
+        try:
+            check(self)
+        except Refusal:
+            self.drop()
+            raise
+
+    patch.setattr(MachinePartition, "_check_writable", check_and_drop)

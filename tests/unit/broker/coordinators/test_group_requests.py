@@ -1,0 +1,111 @@
+"""From a handler to a group's machine and back."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+
+from ottla.broker.coordinators.group_requests import ASK_US, gather
+from ottla.broker.wire.batch_scans import TURN_US
+from ottla.model.errors import ErrorCode, Refusal
+from ottla.protocol.messages import (
+    consumer_group_describe,
+    describe_groups,
+    heartbeat,
+    join_group,
+)
+from tests.unit.broker.grouping import QUICK, find, stable
+from tests.unit.broker.serving import serving
+from tests.unit.groups.driving import GROUP, joining
+
+
+def test_answers_are_gathered_in_the_order_of_the_asking() -> None:
+    waiting: list[Callable[[Any], None]] = []
+
+    def refuse(_: Callable[[Any], None]) -> None:
+        raise Refusal(ErrorCode.NOT_COORDINATOR)
+
+    gathered: list[list[Any]] = []
+    with serving() as world:
+        gather([waiting.append, refuse, waiting.append], gathered.append, world.broker)
+    waiting[1]("third")
+    assert gathered == []
+    waiting[0]("first")
+    ((first, second, third),) = gathered
+    assert (first, second.code, third) == ("first", ErrorCode.NOT_COORDINATOR, "third")
+
+
+def test_asking_nobody_is_answered_at_once() -> None:
+    gathered: list[list[Any]] = []
+    with serving() as world:
+        gather([], gathered.append, world.broker)
+    assert gathered == [[]]
+
+
+def test_many_machines_are_asked_in_several_turns() -> None:
+    asked: list[int] = []
+
+    def ask(number: int, on_reply: Callable[[Any], None]) -> None:
+        asked.append(number)
+        on_reply(number)
+
+    gathered: list[list[Any]] = []
+    with serving() as world:
+        count = 3 * TURN_US // ASK_US
+        gather([partial(ask, number) for number in range(count)], gathered.append, world.broker)
+        world.end_turn()
+        assert len(asked) <= 2 * TURN_US // ASK_US
+        world.settle()
+    assert gathered == [list(range(count))]
+
+
+def test_a_group_that_is_named_twice_is_described_once() -> None:
+    with serving(**QUICK) as world:
+        find(world)
+        stable(world)
+        client = world.client()
+        (described,) = client.ask(describe_groups.Request([GROUP, GROUP])).groups
+        assert (described.group_id, described.error_code) == (GROUP, 0)
+        request = consumer_group_describe.Request([GROUP, GROUP])
+        assert [group.group_id for group in client.ask(request).groups] == [GROUP]
+
+
+def test_a_client_that_went_away_is_not_answered() -> None:
+    with serving(**QUICK) as world:
+        find(world)
+        client, generation, member = stable(world)
+        other = world.client()
+        waiting = other.send(joining(other.ask(joining()).member_id))
+        world.end_turn()
+        assert not other.has_answer(waiting)
+        other.close()
+        assert client.ask(joining(member)).generation_id == generation + 1
+
+
+def test_a_member_is_shown_with_its_name_and_address() -> None:
+    with serving(**QUICK) as world:
+        stable(world)
+        machine = world.broker.groups._machine(world.broker.groups.partition_of(GROUP))
+        (member,) = machine._machine.groups[GROUP].members.values()  # type: ignore[attr-defined]
+        assert (member.client_id, member.client_host) == ("test", "/client")
+        beat = heartbeat.Request("", 1, "m")
+        assert world.client().ask(beat).error_code == ErrorCode.INVALID_GROUP_ID
+
+
+def test_an_answer_that_cannot_be_encoded_costs_its_connection_and_not_the_coordinator(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def ask(_group: str, _command: object, on_reply: Callable[[object], None]) -> None:
+        on_reply(join_group.Response(member_id="x" * 40_000))
+
+    with serving(**QUICK | {"offsets_topic_num_partitions": 1}) as world:
+        client, generation, member = stable(world)
+        other = world.client()
+        with monkeypatch.context() as patched:
+            patched.setattr(world.broker.groups, "ask", ask)
+            other.send(joining(group="other"), 5)
+        world.end_turn()
+        assert not other.channel.is_open
+        beat = heartbeat.Request(GROUP, generation, member)
+        assert client.ask(beat).error_code == 0

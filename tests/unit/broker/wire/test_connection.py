@@ -1,0 +1,307 @@
+"""A connection is fed bytes by hand here: the channel only collects what it is given."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ottla.broker.wire.connection import (
+    ANSWERS_PER_TURN_MAX,
+    QUEUED_BYTES_MAX,
+    REPLIES_WAITING_MAX,
+    Connection,
+    Reply,
+)
+from ottla.broker.wire.memory import FREE_BYTES, READ_BYTES_MAX, RequestMemory
+from ottla.env.network import Address
+
+FRAME_BYTES_MAX = 1 << 20
+
+
+class Channel:
+    """Collects what is sent; the test says when it has left."""
+
+    def __init__(self) -> None:
+        self.remote = Address("client", 1)
+        self.sent: list[bytes] = []
+        self.is_reading = True
+        self.connection: Connection
+
+    def send(self, pieces: list[bytes]) -> None:
+        self.sent += pieces
+
+    def pause_reading(self) -> None:
+        self.is_reading = False
+
+    def resume_reading(self) -> None:
+        self.is_reading = True
+
+    def close(self) -> None:
+        self.connection.closed()
+
+
+class Client:
+    """A connection, its channel, and a server that keeps the frames it gets."""
+
+    def __init__(self, memory: RequestMemory | None = None) -> None:
+        self.memory = memory or RequestMemory(64 << 20)
+        self.channel = Channel()
+        self.frames: list[bytes] = []
+        self.replies: list[Reply] = []
+        self.errors: list[Exception] = []
+        self.answer_at_once: bytes | None = b"ok"
+        self.connection = self.channel.connection = Connection(
+            self.channel, "PLAINTEXT", self.serve, self.failed, self.memory, FRAME_BYTES_MAX
+        )
+
+    def serve(
+        self, connection: Connection, frame: memoryview, start: int, end: int, _limit: int
+    ) -> int:
+        self.frames.append(bytes(frame[start:end]))
+        reply = Reply(connection, len(self.frames), 0, None)
+        connection.expect(reply)
+        self.replies.append(reply)
+        if self.answer_at_once is not None:
+            reply.complete((self.answer_at_once,))
+        return end
+
+    def failed(self, connection: Connection, error: Exception) -> None:
+        self.errors.append(error)
+        connection.close()
+
+    def feed(self, data: bytes) -> None:
+        while data and not self.connection.is_closed:
+            buffer = self.connection.buffer()
+            count = min(len(buffer), len(data))
+            buffer[:count] = data[:count]
+            data = data[count:]
+            self.connection.received(count)
+            self.memory.flushed()
+
+
+def framed(*bodies: bytes) -> bytes:
+    return b"".join(len(body).to_bytes(4, "big") + body for body in bodies)
+
+
+@given(
+    st.lists(st.binary(min_size=1, max_size=50), min_size=1, max_size=10),
+    st.lists(st.integers(1, 40), min_size=1),
+)
+def test_frames_arrive_whole_however_the_bytes_are_cut(
+    bodies: list[bytes], cuts: list[int]
+) -> None:
+    client = Client()
+    data = framed(*bodies)
+    for cut in cuts * (len(data) // sum(cuts) + 1):
+        client.feed(data[:cut])
+        data = data[cut:]
+    assert client.frames == bodies
+
+
+def test_large_frames_are_received_into_memory_that_is_given_back() -> None:
+    client = Client()
+    bodies = [b"a" * (READ_BYTES_MAX * 3), b"b", b"c" * READ_BYTES_MAX]
+    client.feed(framed(*bodies))
+    assert client.frames == bodies
+    assert client.memory.used_bytes == 0
+
+
+def test_replies_leave_in_the_order_of_the_requests() -> None:
+    client = Client()
+    client.answer_at_once = None
+    client.feed(framed(b"1", b"2", b"3"))
+    client.replies[2].complete((b"third",))
+    client.replies[0].complete((b"first",))
+    assert client.channel.sent == [b"first"]
+    client.replies[1].complete((b"second",))
+    assert client.channel.sent == [b"first", b"second", b"third"]
+
+
+def test_a_size_that_cannot_be_closes_the_connection() -> None:
+    for size in (0, -1, FRAME_BYTES_MAX + 1):
+        client = Client()
+        client.feed(size.to_bytes(4, "big", signed=True) + b"x")
+        assert client.connection.is_closed
+        assert client.frames == []
+
+
+def test_a_peer_that_does_not_read_is_not_read_from() -> None:
+    client = Client()
+    client.answer_at_once = b"x" * QUEUED_BYTES_MAX
+    client.feed(framed(b"1", b"2", b"3", b"4"))
+    assert client.frames == [b"1", b"2"]
+    assert not client.channel.is_reading
+    client.answer_at_once = b"ok"
+    client.connection.sent()
+    assert client.frames == [b"1", b"2", b"3", b"4"]
+    assert client.channel.is_reading
+
+
+def test_requests_that_wait_for_their_answers_are_bounded() -> None:
+    client = Client()
+    client.answer_at_once = None
+    client.feed(framed(*[b"x"] * (REPLIES_WAITING_MAX + 10)))
+    assert len(client.frames) == REPLIES_WAITING_MAX + 1
+    for reply in client.replies[:20]:
+        reply.complete((b"ok",))
+    assert len(client.frames) == REPLIES_WAITING_MAX + 10
+    assert client.channel.is_reading
+
+
+def test_memory_for_large_frames_is_bounded_over_all_connections() -> None:
+    memory = RequestMemory(READ_BYTES_MAX)
+    first, second = Client(memory), Client(memory)
+    body = b"x" * (READ_BYTES_MAX + 1)
+    first.feed(framed(body)[:-1])
+    second.feed(framed(body)[:1000])
+    assert not second.channel.is_reading
+    first.feed(b"x")
+    assert second.channel.is_reading
+    second.feed(framed(body)[1000:])
+    assert second.frames == first.frames == [body]
+
+
+def test_a_closed_connection_gives_its_memory_back_and_takes_no_answers() -> None:
+    client = Client()
+    client.answer_at_once = None
+    client.feed(framed(b"1"))
+    client.feed(framed(b"x" * READ_BYTES_MAX)[:1000])
+    assert client.memory.used_bytes > 0
+    client.connection.close()
+    assert client.memory.used_bytes == 0
+    client.replies[0].complete((b"late",))
+    assert client.channel.sent == []
+
+
+def test_unfinished_small_frames_are_bounded_over_all_connections() -> None:
+    memory = RequestMemory(1 << 20)
+    clients = [Client(memory) for _ in range(100)]
+    for client in clients:
+        data = framed(b"x" * 100_000)[:-1]
+        while data and client.channel.is_reading:
+            count = min(len(data), len(client.connection.buffer()))
+            client.feed(data[:count])
+            data = data[count:]
+    assert memory.used_bytes < (1 << 20) + 100_000 + len(clients) * 2 * FREE_BYTES
+    assert clients[0].channel.is_reading
+    clients[0].feed(b"x")
+    assert clients[0].frames == [b"x" * 100_000]
+
+
+def test_a_connection_with_many_requests_gives_others_their_turn() -> None:
+    client = Client()
+    client.feed(framed(*[b"x"] * (ANSWERS_PER_TURN_MAX + 10)))
+    assert len(client.frames) == ANSWERS_PER_TURN_MAX
+    assert not client.channel.is_reading
+    client.connection.sent()
+    assert len(client.frames) == ANSWERS_PER_TURN_MAX + 10
+    assert client.channel.is_reading
+
+
+def test_a_held_connection_serves_nothing_more_until_it_is_released() -> None:
+    client = Client()
+    serve = client.serve
+
+    def serve_and_hold(
+        connection: Connection, frame: memoryview, start: int, end: int, limit: int
+    ) -> int:
+        connection.hold()
+        return serve(connection, frame, start, end, limit)
+
+    client.connection._serve = serve_and_hold
+    client.feed(framed(b"1", b"2", b"3"))
+    assert client.frames == [b"1"]
+    assert not client.channel.is_reading
+    client.connection.sent()
+    assert client.frames == [b"1"]
+    client.connection.release()
+    assert client.frames == [b"1", b"2"]
+    client.connection._serve = serve
+    client.connection.release()
+    assert client.frames == [b"1", b"2", b"3"]
+    assert client.channel.is_reading
+
+
+def test_a_held_connection_may_be_closed_and_released() -> None:
+    client = Client()
+    client.connection.hold()
+    client.channel.close()
+    client.connection.release()
+    assert not client.channel.is_reading
+
+
+def test_a_peer_that_goes_on_leaves_frames_alone_that_are_being_served() -> None:
+    memory = RequestMemory(64 << 20)
+    held, busy = Client(memory), Client(memory)
+    held.answer_at_once = None
+    held.feed(framed(*[b"held up"] * (REPLIES_WAITING_MAX + 10)))
+    assert len(held.frames) < REPLIES_WAITING_MAX + 10
+    serve = busy.serve
+
+    def serve_and_let_go(*arguments: object) -> int:
+        end = serve(*arguments)  # type: ignore[arg-type]
+        for reply in held.replies[:20]:
+            if reply.pieces is None:
+                reply.complete((b"ok",))
+        return end
+
+    busy.connection._serve = serve_and_let_go  # type: ignore[assignment]
+    busy.feed(framed(b"first", b"second", b"third"))
+    assert busy.frames == [b"first", b"second", b"third"]
+    assert len(held.frames) == REPLIES_WAITING_MAX + 10
+
+
+class Failing(Client):
+    """Raises for each request that is called bad, after it has kept it."""
+
+    def serve(
+        self, connection: Connection, frame: memoryview, start: int, end: int, limit: int
+    ) -> int:
+        position = super().serve(connection, frame, start, end, limit)
+        if self.frames[-1].startswith(b"bad"):
+            raise ValueError("a bad request")
+        return position
+
+
+def assert_failed(client: Failing) -> None:
+    assert [str(error) for error in client.errors] == ["a bad request"]
+    assert client.connection.is_closed
+    assert b"after" not in client.frames
+    assert client.memory.used_bytes == 0
+
+
+def test_exception_of_a_received_request_goes_to_the_guard() -> None:
+    client = Failing()
+    client.feed(framed(b"good", b"bad", b"after"))
+    assert_failed(client)
+
+
+def test_exception_of_a_large_request_goes_to_the_guard() -> None:
+    client = Failing()
+    client.feed(framed(b"bad".ljust(READ_BYTES_MAX * 2)))
+    assert_failed(client)
+
+
+def test_exception_of_a_request_served_by_a_reply_goes_to_the_guard() -> None:
+    client = Failing()
+    client.answer_at_once = None
+    client.feed(framed(*[b"good"] * (REPLIES_WAITING_MAX + 1), b"bad", b"after"))
+    client.replies[0].complete((b"ok",))
+    assert_failed(client)
+
+
+def test_exception_of_a_request_served_after_sending_goes_to_the_guard() -> None:
+    client = Failing()
+    client.feed(framed(*[b"good"] * ANSWERS_PER_TURN_MAX, b"bad", b"after"))
+    client.connection.sent()
+    assert_failed(client)
+
+
+def test_exception_of_a_callback_at_the_end_does_not_keep_the_others_from_being_called() -> None:
+    client, called = Client(), []
+
+    def fails() -> None:
+        raise ValueError("at the end")
+
+    client.connection.on_closed += [fails, lambda: called.append("second")]
+    client.channel.close()
+    assert called == ["second"]
+    assert [str(error) for error in client.errors] == ["at the end"]

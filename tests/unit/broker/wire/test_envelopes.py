@@ -1,0 +1,114 @@
+"""Requests that Kafka's brokers pass on in an envelope."""
+
+from typing import Any
+
+import pytest
+
+from ottla.broker.wire import responses
+from ottla.broker.wire.connection import Connection
+from ottla.broker.wire.request_context import RequestContext
+from ottla.model.errors import ErrorCode
+from ottla.protocol.apis import ApiKey
+from ottla.protocol.codec import decode, encode
+from ottla.protocol.header import RequestHeader, decode_response_header, encode_request_header
+from ottla.protocol.messages import create_topics, envelope, metadata, unregister_broker
+from tests.unit.broker.quorum_cluster import cluster_of
+from tests.unit.broker.serving import Client, serving
+
+CONTROLLER = "CONTROLLER"
+
+
+def wrapped(request: Any, version: int) -> envelope.Request:  # noqa: ANN401
+    header = RequestHeader(request.API_KEY, version, 77, "someone")
+    data = encode_request_header(header) + encode(request, version)
+    return envelope.Request(data, b"\0\0\0", b"\x7f\0\0\1")
+
+
+def unwrapped(answer: envelope.Response, kind: type[Any], version: int) -> Any:  # noqa: ANN401
+    assert answer.error_code == 0, answer
+    assert answer.response_data is not None
+    data = bytes(answer.response_data)
+    correlation_id, position = decode_response_header(data, kind.API_KEY, version)
+    assert correlation_id == 77
+    return decode(kind, data[position:], version)
+
+
+def ask(client: Client, request: Any, kind: type[Any], version: int) -> Any:  # noqa: ANN401
+    return unwrapped(client.ask(wrapped(request, version), 0), kind, version)
+
+
+@pytest.mark.parametrize("version", [4, 7])
+def test_what_is_in_an_envelope_is_served_and_its_answer_wrapped(version: int) -> None:
+    with serving() as world:
+        topic = create_topics.CreatableTopic("t", 2, 1)
+        request = create_topics.Request([topic])
+        client = world.client(CONTROLLER)
+        made = ask(client, request, create_topics.Response, version)
+        assert made.topics[0].error_code == 0
+        assert len(world.broker.image.topics_by_name["t"].partitions) == 2
+        again = ask(client, request, create_topics.Response, version)
+        assert again.topics[0].error_code == ErrorCode.TOPIC_ALREADY_EXISTS
+
+
+@pytest.mark.parametrize("version", [4, 7])
+def test_a_long_answer_is_wrapped_as_a_short_one(
+    version: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(responses, "FEW", 0)
+    with serving() as world:
+        request = create_topics.Request([create_topics.CreatableTopic("t", 2, 1)])
+        made = ask(world.client(CONTROLLER), request, create_topics.Response, version)
+        assert [(topic.name, topic.error_code) for topic in made.topics] == [("t", 0)]
+
+
+def test_a_refusal_of_the_whole_request_is_wrapped_too() -> None:
+    with serving() as world:
+        request = unregister_broker.Request(9)
+        answer = ask(world.client(CONTROLLER), request, unregister_broker.Response, 0)
+        assert answer.error_code == ErrorCode.BROKER_ID_NOT_REGISTERED
+
+
+@pytest.mark.parametrize(
+    ("request_", "code"),
+    [
+        (wrapped(metadata.Request(), 12), ErrorCode.INVALID_REQUEST),
+        (wrapped(create_topics.Request(), 7), ErrorCode.NONE),
+        (envelope.Request(b"\0", None, b""), ErrorCode.INVALID_REQUEST),
+        (envelope.Request(b"", None, b""), ErrorCode.INVALID_REQUEST),
+    ],
+)
+def test_only_what_is_decided_here_is_taken_out(
+    request_: envelope.Request, code: ErrorCode
+) -> None:
+    with serving() as world:
+        assert world.client(CONTROLLER).ask(request_, 0).error_code == code
+
+
+def test_a_request_that_is_cut_short_is_refused() -> None:
+    whole = wrapped(create_topics.Request([create_topics.CreatableTopic("t", 1, 1)]), 7)
+    with serving() as world:
+        cut = envelope.Request(whole.request_data[:-9], None, b"")
+        answer = world.client(CONTROLLER).ask(cut, 0)
+        assert answer.error_code == ErrorCode.INVALID_REQUEST
+
+
+def test_clients_cannot_send_one() -> None:
+    with serving() as world:
+        assert ApiKey.ENVELOPE not in world.broker.dispatchers["PLAINTEXT"].served
+        client = world.client()
+        client.send(wrapped(create_topics.Request(), 7), 0)
+        world.settle()
+        assert not client.channel.is_open
+
+
+def test_a_controller_that_is_not_the_active_one_says_so_outside() -> None:
+    """What was asked for is not lost: the broker sends it to the one that is."""
+    with cluster_of(3) as cluster:
+        cluster.start()
+        follower = cluster.followers[0].broker
+        dispatcher = follower.dispatchers[CONTROLLER]
+        request = wrapped(create_topics.Request([create_topics.CreatableTopic("t", 1, 1)]), 7)
+        connection = Connection.__new__(Connection)
+        context = RequestContext(0, None, connection, dispatcher._deciders.submit)
+        answer = cluster.run(dispatcher._unwrap(request, context, None))
+        assert (answer.error_code, answer.response_data) == (ErrorCode.NOT_CONTROLLER, None)

@@ -1,0 +1,59 @@
+"""A stream of changes that is opened again after its end."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from ottla.cdc.errors import Interrupted
+from ottla.cdc.following import Following
+from ottla.cdc.progress import Progress
+
+
+class Writing:
+    passed_over = 0
+
+    @asynccontextmanager
+    async def session(self) -> AsyncIterator[None]:
+        yield
+
+
+class Broken:
+    """A stream that ends at once."""
+
+    wal_end = 0
+
+    def __init__(self) -> None:
+        self.confirmed: list[int] = []
+
+    def read(self, _count: int) -> list[bytes]:
+        raise Interrupted("gone")
+
+    def confirm(self, lsn: int, **_: bool) -> None:
+        self.confirmed.append(lsn)
+
+
+def test_a_stream_that_is_opened_again_waits_for_nothing_of_the_last_one() -> None:
+    """The slot sends again what was not confirmed; the records of then are nobody's any more."""
+
+    async def story() -> None:
+        async def begin(_: object) -> None: ...
+
+        plan: Any = SimpleNamespace(begin=begin, topics=set(), tables=[], published={}, types=None)
+        writer: Any = Writing()
+        cluster: Any = None
+        settings: Any = SimpleNamespace(tables=[])
+        following = Following(cluster, settings, plan, writer, Progress(), print)
+        following._confirmation.lsn = 7
+        lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        following._confirmation.committed(9, [lost])
+        stream: Any = Broken()
+        with pytest.raises(Interrupted):
+            await following._follow(stream, asyncio.Event())
+        assert following._confirmation.is_empty
+        assert following._confirmation.lsn == 7
+
+    asyncio.run(story())

@@ -1,0 +1,192 @@
+"""`ottla dlq replay`: back to where they came from, once."""
+
+import json
+
+import pytest
+
+from ottla.cli.tasks.replay_notes import Begun, read_note
+from ottla.cli.tasks.replaying import replay, replay_settings
+from ottla.cli.views.dead_letter_view import replay_group
+from ottla.client.delivery import Identity
+from ottla.client.errors import ClientError
+from ottla.client.metadata import UnknownTopic
+from ottla.model.types import TopicPartition
+from ottla.protocol.apis import ApiKey
+from ottla.protocol.messages import offset_commit
+from ottla.records.batch import Batch
+from ottla.records.record import Record, build_batch, read_records
+from tests.unit.cli.views.test_dead_letter_view import write_letters
+from tests.unit.client.fake_broker import World
+from tests.unit.client.fake_coordinator import FakeCoordinator, world_with_groups
+
+FIRST = TopicPartition("t", 0)
+GROUP = replay_group("t")
+
+
+def prepared() -> tuple[World, FakeCoordinator]:
+    world, coordinator = world_with_groups()
+    world.broker.topics.update(orders=3, u=1)
+    world.broker.topic_ids["orders"] = b"o" * 16
+    write_letters(world, b"a", b"b", b"c")
+    return world, coordinator
+
+
+async def run(
+    world: World,
+    *,
+    target: str | None = None,
+    messages_max: int | None = None,
+    is_executed: bool = True,
+    shows_json: bool = False,
+) -> None:
+    wanted = replay_settings(
+        "t",
+        group=None,
+        target=target,
+        messages_max=messages_max,
+        is_executed=is_executed,
+        shows_json=shows_json,
+    )
+    await replay(world.cluster(), wanted)
+
+
+def records_of(world: World, topic: str, partition: int) -> list[Record]:
+    data = bytes(world.broker.log[topic, partition])
+    found: list[Record] = []
+    position = 0
+    while position < len(data):
+        batch = Batch.parse(data, position)
+        found += read_records(batch, 1 << 20)
+        position += batch.size
+    return found
+
+
+def test_letters_go_back_as_they_were_and_only_once(capsys: pytest.CaptureFixture[str]) -> None:
+    world, coordinator = prepared()
+
+    async def work() -> None:
+        await run(world, messages_max=1)
+        assert coordinator.offsets[GROUP] == {FIRST: 1}
+        await run(world)
+        assert coordinator.offsets[GROUP] == {FIRST: 3}
+        await run(world)
+
+    world.run(work)
+    back = records_of(world, "orders", 2)
+    assert [record.value for record in back] == [b"a", b"b", b"c"]
+    assert {record.headers for record in back} == {(("own", b"1"),)}
+    assert {(record.key, record.timestamp) for record in back} == {(b"k", 1000)}
+    assert "holds no dead letters" in capsys.readouterr().out
+
+
+def test_without_execute_nothing_is_written(capsys: pytest.CaptureFixture[str]) -> None:
+    world, coordinator = prepared()
+
+    async def work() -> None:
+        await run(world, is_executed=False, shows_json=True)
+
+    world.run(work)
+    told = json.loads(capsys.readouterr().out)
+    assert (told["executed"], told["replayed"]) == (False, {"orders": 3})
+    assert coordinator.offsets == {}
+    assert not world.broker.log["orders", 2]
+
+
+def test_they_may_go_elsewhere() -> None:
+    world, _ = prepared()
+
+    async def work() -> None:
+        await run(world, target="u")
+
+    world.run(work)
+    assert len(records_of(world, "u", 0)) == 3
+
+
+def test_a_target_that_is_not_there_is_named_and_nothing_is_remembered() -> None:
+    world, coordinator = prepared()
+
+    async def work() -> None:
+        with pytest.raises(UnknownTopic):
+            await run(world, target="nowhere")
+
+    world.run(work)
+    assert coordinator.offsets == {}
+
+
+def test_a_record_that_does_not_tell_its_origin_needs_a_target() -> None:
+    world, _ = prepared()
+    world.broker.log[FIRST] = build_batch([Record(0, 0, None, b"stray")])
+
+    async def work() -> None:
+        with pytest.raises(ClientError, match="name a topic with --to"):
+            await run(world, is_executed=False)
+
+    world.run(work)
+
+
+def test_a_group_that_someone_reads_for_is_refused() -> None:
+    world, coordinator = prepared()
+    coordinator.states[GROUP] = "Stable"
+
+    async def work() -> None:
+        with pytest.raises(ClientError, match="name another with --group"):
+            await run(world)
+
+    world.run(work)
+
+
+def test_what_was_begun_is_sent_again_as_it_was_before_the_rest(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    world, coordinator = prepared()
+    coordinator.offsets[GROUP] = {FIRST: 0}
+    coordinator.notes[GROUP, FIRST] = Begun(2, Identity(77, 3), "u").encode()
+
+    async def work() -> None:
+        await run(world, shows_json=True)
+
+    world.run(work)
+    again = Batch.parse(world.broker.log["u", 0])
+    assert (again.producer_id, again.producer_epoch, again.base_sequence) == (77, 3, 0)
+    assert [record.value for record in records_of(world, "u", 0)] == [b"a", b"b"]
+    assert [record.value for record in records_of(world, "orders", 2)] == [b"c"]
+    assert coordinator.offsets[GROUP] == {FIRST: 3}
+    assert coordinator.notes[GROUP, FIRST] == ""
+    assert json.loads(capsys.readouterr().out)["replayed"] == {"u": 2, "orders": 1}
+
+
+def test_what_was_begun_for_a_topic_that_is_gone_begins_anew() -> None:
+    world, coordinator = prepared()
+    coordinator.offsets[GROUP] = {FIRST: 0}
+    coordinator.notes[GROUP, FIRST] = Begun(2, Identity(77, 3), "nowhere").encode()
+
+    async def work() -> None:
+        await run(world)
+
+    world.run(work)
+    assert len(records_of(world, "orders", 2)) == 3
+
+
+def test_before_anything_is_sent_it_is_noted_under_which_id() -> None:
+    world, coordinator = prepared()
+    noted: list[tuple[int, Begun | None]] = []
+    commit = coordinator.serve_offset_commit
+
+    def watch(request: offset_commit.Request, version: int) -> offset_commit.Response:
+        (item,) = request.topics[0].partitions
+        note = read_note(item.committed_metadata or "", item.committed_offset)
+        noted.append((item.committed_offset, note))
+        return commit(request, version)
+
+    world.broker.always[ApiKey.OFFSET_COMMIT] = watch
+
+    async def work() -> None:
+        await run(world)
+
+    world.run(work)
+    (_, begun), end = noted
+    assert begun is not None
+    assert end == (3, None)
+    written = Batch.parse(world.broker.log["orders", 2])
+    assert (written.producer_id, written.producer_epoch) == begun.identity
+    assert (begun.until, begun.target) == (3, None)
