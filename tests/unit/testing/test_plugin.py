@@ -30,12 +30,9 @@ SUITE = """
 
 def test_a_module_that_is_loaded_everywhere_loads_nothing_itself() -> None:
     program = (
-        "import sys, time, pytest, typing, collections.abc\n"
+        "import sys, pytest, typing, collections.abc\n"
         "before = set(sys.modules)\n"
-        "begin = time.perf_counter()\n"
         "import ottla.testing.plugin\n"
-        "seconds = time.perf_counter() - begin\n"
-        "assert seconds < 0.1, seconds\n"
         "print(*sorted(set(sys.modules) - before))\n"
     )
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
