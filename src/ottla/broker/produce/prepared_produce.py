@@ -3,6 +3,7 @@
 Successive requests of a client begin with the same bytes (transactional id, acks, timeout, topic,
 partition), so what they mean is remembered by those bytes: who leads, how the answer looks. What
 remains per request is the batch. `handlers/produce.py` is the reference that tests compare with.
+It is remembered for each principal alone: what one may write, another may not.
 
 All that is remembered together takes at most `PREPARED_BYTES_MAX` bytes, whatever clients send.
 Nothing is caught here but what a malformed size raises: the connection's guard has the rest.
@@ -24,6 +25,7 @@ from ottla.broker.produce.produce_run import (
 from ottla.broker.wire.connection import Connection, Serve
 from ottla.metadata.image.cluster import INTERNAL_TOPICS
 from ottla.model.errors import ProtocolError, Refusal
+from ottla.model.principal import ANONYMOUS, Principal
 from ottla.model.types import WallTime
 from ottla.protocol.varint import Buffer, finish_uvarint
 from ottla.records.admission import Admission, admit
@@ -48,7 +50,9 @@ class PreparedProduces:
     def __init__(self, context: ProduceContext) -> None:
         self._context = context
         self._metrics = context.metrics
-        self._by_prefix: dict[bytes, Prepared] = {}
+        self._by_principal: dict[Principal, dict[bytes, Prepared]] = {}
+        # Of the last request's principal; the next one is most likely the same.
+        self._principal, self._by_prefix = ANONYMOUS, self._remembered(ANONYMOUS)
         self._bytes = 0  # Of all that is remembered.
         self._length = 0  # Of the last request's beginning; the next one is most likely alike.
         self._now = WallTime(0)  # Of this turn, or 0: the clock is looked at once in a turn.
@@ -59,12 +63,13 @@ class PreparedProduces:
 
     def forget(self) -> None:
         """Partitions came, went or changed their leader."""
-        self._by_prefix.clear()
+        self._by_principal.clear()
+        self._by_prefix = self._remembered(self._principal)
         self._bytes = 0
 
     def before(self, otherwise: Serve) -> Serve:
         """Serve whatever begins like a request before it; the rest is for `otherwise`."""
-        by_prefix, run, append = self._by_prefix, self._run, self._append
+        run, append = self._run, self._append
         faults, requests = self._context.faults, self._context.metrics.requests
 
         def serve(
@@ -73,7 +78,9 @@ class PreparedProduces:
             start = position + self._length
             prefix_at = position + _HEAD_BYTES
             if prefix_at < start < end and not faults.waiting:
-                prepared = by_prefix.get(bytes(frame[prefix_at:start]))
+                if connection.principal is not self._principal:
+                    self._select(connection.principal)
+                prepared = self._by_prefix.get(bytes(frame[prefix_at:start]))
                 if prepared is not None:
                     stopped = run(prepared, connection, frame, position - 4, limit)
                     if stopped > position:
@@ -89,6 +96,7 @@ class PreparedProduces:
         self, connection: Connection, frame: memoryview, start: int, position: int, end: int
     ) -> bool:
         """Learn how a request begins, if it is of the kind served here, and serve it."""
+        self._select(connection.principal)
         version = _HEAD.unpack_from(frame, start)[0]
         prepared_end = self._prepare(frame, start, position, end, version)
         if prepared_end is None:
@@ -96,6 +104,12 @@ class PreparedProduces:
         prepared, records_start = prepared_end
         self._length = records_start - start
         return self._append(prepared, connection, frame, start, records_start, end)
+
+    def _select(self, principal: Principal) -> None:
+        self._principal, self._by_prefix = principal, self._remembered(principal)
+
+    def _remembered(self, principal: Principal) -> dict[bytes, Prepared]:
+        return self._by_principal.setdefault(principal, {})
 
     def _run(
         self,

@@ -23,6 +23,7 @@ from ottla.broker.wire.memory import (
     RequestMemory,
 )
 from ottla.env.network import Channel, Piece
+from ottla.model.principal import ANONYMOUS
 from ottla.model.types import Monotonic
 
 REPLIES_WAITING_MAX = 256
@@ -82,6 +83,7 @@ class Connection:
         "is_closed",
         "listener",
         "on_closed",
+        "principal",
         "remote",
         "replies",
         "was_active",
@@ -98,6 +100,7 @@ class Connection:
     ) -> None:
         self.listener = listener
         self.remote = channel.remote
+        self.principal = ANONYMOUS
         self.is_closed = False
         self.was_active = True  # Since someone last looked: cheaper than a time per request.
         self.idle_since = Monotonic(0)

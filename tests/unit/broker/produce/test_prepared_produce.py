@@ -12,9 +12,10 @@ import pytest
 
 from ottla.broker.handlers import produce as handler
 from ottla.broker.produce import prepared_produce
-from ottla.broker.wire.connection import ANSWERS_PER_TURN_MAX
+from ottla.broker.wire.connection import ANSWERS_PER_TURN_MAX, Connection
 from ottla.broker.wire.memory import LARGE_BYTES
 from ottla.model.errors import ErrorCode
+from ottla.model.principal import Principal
 from ottla.protocol.codec import decode, encode
 from ottla.protocol.header import RequestHeader, encode_request_header
 from ottla.protocol.messages import produce as wire
@@ -23,8 +24,10 @@ from ottla.records.record import read_records
 from tests.unit.broker.requests import batch, produce_request
 from tests.unit.broker.serving import (
     BROKER_RESOURCE,
+    LISTENER,
     TOPIC_RESOURCE,
     Client,
+    Closed,
     World,
     serving,
 )
@@ -512,3 +515,29 @@ def test_many_topics_in_turn_do_not_prepare_each_request_again() -> None:
         assert len(prepared) == 2
         after = world.broker.prepared_produces._by_prefix
         assert all(after[key] is known for key, known in prepared.items())
+
+
+def test_prefix_of_an_allowed_principal_does_not_serve_a_refused_one() -> None:
+    """A stub authoriser refuses one of two principals that send the same bytes."""
+    alice, mallory = Principal("User", "alice"), Principal("User", "mallory")
+    with serving() as world:
+        world.topic("t")
+        dispatcher = world.broker.dispatchers[LISTENER]
+
+        def authorised(
+            connection: Connection, frame: memoryview, position: int, end: int, limit: int
+        ) -> int:
+            if connection.principal == mallory:
+                connection.close()
+                return end
+            return dispatcher._serve(connection, frame, position, end, limit)
+
+        dispatcher.serve = world.broker.prepared_produces.before(authorised)
+        allowed, refused = world.client(), world.client()
+        allowed.connection.principal, refused.connection.principal = alice, mallory
+        for _ in range(3):
+            allowed.ask(produce_request(batch(b"a"), "t"), 12)
+        with pytest.raises(Closed):
+            refused.ask(produce_request(batch(b"a"), "t"), 12)
+        allowed.ask(produce_request(batch(b"a"), "t"), 12)
+        assert len(world.log_bytes()) == 4 * len(batch(b"a"))

@@ -1,0 +1,14 @@
+"""Who a client is, by Kafka's name for it: a type and a name, `User:ANONYMOUS` without security."""
+
+from typing import Final, NamedTuple
+
+
+class Principal(NamedTuple):
+    type: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.type}:{self.name}"
+
+
+ANONYMOUS: Final = Principal("User", "ANONYMOUS")
