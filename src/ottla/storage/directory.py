@@ -285,6 +285,10 @@ class LogDirectory:
         path = self._rename_away(topic_partition, unique, DirectoryKind.DELETE)
         self._due.append((now + delay_ms, path))
 
+    def discard(self, topic_partition: TopicPartition, unique: bytes, now: WallTime) -> None:
+        """Rename the files of a log that could not be created; `take_deleted` names them."""
+        self._due.append((now, self._mark(topic_partition, unique, DirectoryKind.DELETE)))
+
     def set_stray(self, topic_partition: TopicPartition, unique: bytes) -> None:
         """The cluster does not know this replica: keep its bytes, under another name.
 
@@ -302,6 +306,9 @@ class LogDirectory:
         self.topic_ids.pop(topic_partition, None)
         self.damaged.pop(topic_partition, None)
         self.checkpoints.forget(topic_partition)
+        return self._mark(topic_partition, unique, kind)
+
+    def _mark(self, topic_partition: TopicPartition, unique: bytes, kind: DirectoryKind) -> str:
         path = f"{self.path}/{marked_name(topic_partition, unique, kind)}"
         with suppress(FileNotFoundError):  # Somebody removed it by hand.
             self.disk.rename(f"{self.path}/{topic_partition}", path)

@@ -6,6 +6,7 @@ offline with its partitions while the others serve on; the one with the metadata
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 
 from ottla.broker.partitions.recovery_progress import RecoveryProgress
@@ -197,7 +198,9 @@ class LogDirectories:
                 refusal = self.refusal(directory, error)
                 if error.errno in PASSING:
                     refusal = NoRoom(refusal.code, refusal.message)
-                if not self._remove_remains([f"{directory.path}/{name}"]):
+                try:  # Renamed only: a worker removes it, with other deleted logs.
+                    directory.discard(name, self._env.random.randbytes(16), now)
+                except OSError:
                     break  # A log elsewhere would have an empty twin here.
         raise refusal
 
@@ -235,12 +238,9 @@ class LogDirectories:
                 paths = [f"{directory.path}/{name}" for name in made]
                 await self._env.workers.run(self._remove_remains, paths)
 
-    def _remove_remains(self, paths: list[str]) -> bool:
-        try:
+    def _remove_remains(self, paths: list[str]) -> None:
+        with suppress(OSError):
             remove_paths(self._env.disk, paths)
-        except OSError:
-            return False
-        return True
 
     def delete(self, name: TopicPartition, topic_id: Uuid) -> list[LogDirectory]:
         """Rename a deleted topic's log away; its files go after `file.delete.delay.ms`.

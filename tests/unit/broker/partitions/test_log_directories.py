@@ -166,6 +166,20 @@ def test_what_finds_no_room_anywhere_is_made_later(error: int) -> None:
         assert write(world, b"a", topic="new") == 0
 
 
+def test_files_of_a_log_that_could_not_be_created_are_not_removed_at_once() -> None:
+    """A topic of many partitions on a full disk would stop the loop; a worker removes them."""
+    with serving() as world:
+        world.disk.fail("create", errno.ENOSPC, path_contains="/new-0/0")
+        remove = world.disk.remove
+        world.disk.remove = lambda _: pytest.fail("it is renamed first")
+        world.topic("new")
+        assert any(name.endswith("-delete") for name in world.disk.list("/data"))
+        world.disk.remove = remove
+        world.pass_ms(70_000)
+        assert not any(name.endswith("-delete") for name in world.disk.list("/data"))
+        assert write(world, b"a", topic="new") == 0
+
+
 def test_a_log_that_cannot_be_deleted_is_never_taken_for_a_new_one() -> None:
     with serving(directories=TWO) as world:
         world.topic("t", 2)
