@@ -41,9 +41,6 @@ Changes while the broker runs: *cluster* means for all brokers or for one, *brok
 | `socket.receive.buffer.bytes` | 102400 | -1 (the system's) \
 | the system tunes better than any fixed size |
 | `socket.send.buffer.bytes` | 102400 | -1 (the system's) | the same |
-
-Topics may ask for compaction (`cleanup.policy=compact`): their records must have keys and are kept,
-but nothing is compacted yet, so what tunes the cleaner has no effect.
 """
 
 TITLES = {
