@@ -16,7 +16,7 @@ from ottla.model.types import WallTime
 from ottla.records.admission import Admission, AdmissionPolicy, admit
 from ottla.records.batch import Batch
 from ottla.records.cleaning import CleaningRules, Verdict, clean_batch, keys_of
-from ottla.records.folding import fold
+from ottla.records.key_fold import fold
 from ottla.records.record import BadRecords, read_records
 from ottla.records.scan import ScanBudget
 from ottla.simulation.clients.hostile_batches import hostile_batch

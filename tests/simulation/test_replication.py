@@ -9,7 +9,7 @@ from ottla.model.types import NodeId
 from tests.simulation import worlds
 from tests.simulation.worlds import play_for
 from tests.unit.replication import mutants
-from tests.unit.replication.modelling import Fetch, Fetched, Model, Node, Plan, Violation
+from tests.unit.replication.partition_model import Fetch, Fetched, Model, Node, Plan, Violation
 
 SEEDS = 150
 STEPS = 400

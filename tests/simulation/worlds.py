@@ -18,7 +18,7 @@ from itertools import count
 from os import cpu_count
 
 from tests.simulation.quorum_world import World
-from tests.unit.replication.modelling import Model
+from tests.unit.replication.partition_model import Model
 
 PORTION = 20
 

@@ -1,1 +1,1 @@
-"""Names for numbers: what every other package talks about, and nothing that acts."""
+"""Basic types shared by all packages; no behaviour."""

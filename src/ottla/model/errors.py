@@ -2,8 +2,8 @@
 
 Exception
 ├── Refusal         the client gets an error code; caught in handlers and in dispatch
-├── ProtocolError   the peer is broken: close its connection
-└── Damaged         a file is corrupt where it was once whole: never cut, never served
+├── ProtocolError   malformed input: close the connection
+└── Damaged         a file is corrupt where it was once whole: never truncated, never served
 """
 
 from enum import IntEnum
@@ -186,7 +186,7 @@ RETRIABLE: Final = frozenset(
 )
 
 
-# A message names what was asked for, which may be as long as any string; so with it, it is longer.
+# A message may quote a request's string of any length, and must itself fit a string.
 MESSAGE_CHARACTERS_MAX: Final = 1000
 
 
@@ -206,15 +206,15 @@ class Refusal(Exception):
 
 
 class ProtocolError(Exception):
-    """What a peer sent cannot be read; nothing further on its connection can be trusted."""
+    """Malformed input from a peer; its connection must be closed."""
 
 
 class TooManyElements(ProtocolError):
-    """A message has, or claims, more than its bytes or its reader allow."""
+    """A message has or claims more elements than its bytes or its reader allow."""
 
 
 class Damaged(Exception):
-    """A file holds something else than what was written and synced there."""
+    """A file no longer holds what was written and synced."""
 
     def __init__(self, path: str, position: int, what: str) -> None:
         super().__init__(path, position, what)

@@ -1,8 +1,8 @@
-"""The one shape behind every coordinator: a pure state machine over a log.
+"""The interface of every coordinator: a pure state machine over a log.
 
-`decide` and `tick` return records to write and replies to release once those are committed;
-`apply` alone changes durable state, so that loading is replaying. `broker/machines/host.py` drives
-every machine of this shape.
+`decide` and `tick` return records to write and replies to release once those are committed; only
+`apply` changes durable state, so that loading is replaying. `broker/machines/host.py` drives every
+such state machine.
 """
 
 from collections.abc import Callable, Hashable
@@ -11,7 +11,7 @@ from typing import Generic, Protocol, TypeVar
 
 from ottla.model.types import Monotonic, Offset
 
-Ticket = int  # Stands for whoever waits for a reply.
+Ticket = int  # Identifies a request that waits for a reply.
 
 Command = TypeVar("Command", contravariant=True)
 Record = TypeVar("Record")
@@ -29,7 +29,7 @@ class Decision(Generic[Record, Reply]):
     records: list[Record] = field(default_factory=list)
     replies: list[tuple[Ticket, Reply]] = field(default_factory=list)
     is_atomic: bool = True  # False: the records may be split into several batches.
-    scope: Hashable = None  # The part of the state that it read and wrote; None for all of it.
+    scope: Hashable = None  # The part of the state that was read and written; None for all of it.
     on_append: list[Callable[[], None]] = field(default_factory=list)  # Changes of soft state.
 
 

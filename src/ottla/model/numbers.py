@@ -1,11 +1,11 @@
-"""Whole numbers that others wrote as text, read as Java reads them."""
+"""Integers in text, parsed as Java parses them."""
 
 
 def parse_integer(text: str, bits: int) -> int:
-    """The number; ValueError if `text` is none, or does not fit so many bits.
+    """The number; ValueError if `text` is not one, or does not fit `bits` bits.
 
-    Python's own parser also takes underscores and other scripts' digits, and refuses thousands of
-    digits with an error that nobody expects.
+    Python's own parser also takes underscores and other scripts' digits, and raises an unexpected
+    error for thousands of digits.
     """
     sign, digits = (text[:1], text[1:]) if text[:1] in ("+", "-") else ("", text)
     if not (digits.isascii() and digits.isdigit()):

@@ -1,4 +1,6 @@
-"""Who a client is, by Kafka's name for it: a type and a name, `User:ANONYMOUS` without security."""
+"""The identity of a client, as Kafka names it: a type and a name, `User:ANONYMOUS` without
+security.
+"""
 
 from typing import Final, NamedTuple
 

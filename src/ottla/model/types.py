@@ -1,7 +1,7 @@
-"""The identities and quantities of a Kafka cluster.
+"""Identities and quantities of a Kafka cluster.
 
-Identities are `NewType`s, so that one cannot be passed for another; quantities that we add up
-are plain aliases. The two clocks have a type each: a wall time is never a deadline.
+Identities are `NewType`s, so that one cannot be passed for another; quantities used in arithmetic
+are plain aliases. Each clock has its own type: a wall-clock time is never a deadline.
 """
 
 from base64 import b64decode, urlsafe_b64encode
@@ -15,7 +15,7 @@ NodeId = NewType("NodeId", int)
 ProducerId = NewType("ProducerId", int)
 Monotonic = NewType(
     "Monotonic", int
-)  # Milliseconds since some start: timeouts, sessions, elections.
+)  # Milliseconds since an arbitrary start: timeouts, sessions, elections.
 WallTime = NewType(
     "WallTime", int
 )  # Milliseconds since 1970: record timestamps, retention, expiry.
@@ -44,7 +44,7 @@ def uuid_from_text(text: str) -> Uuid:
         uuid = b64decode(text + "==", altchars=b"-_", validate=True)
     except ValueError:
         uuid = b""
-    if "+" in text or "/" in text:  # Of the other base64, which Kafka does not read.
+    if "+" in text or "/" in text:  # Standard base64 characters, which Kafka does not accept.
         uuid = b""
     if len(uuid) != 16:
         raise ValueError(

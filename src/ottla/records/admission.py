@@ -1,11 +1,10 @@
-"""What a broker lets into a log: one batch from a producer, checked as Apache Kafka checks it.
+"""Validation of one produced batch before it is appended, as Apache Kafka does it.
 
-`admit` reads the 61 bytes of header and the CRC; that is all for most topics, and it runs for
-every produced batch, so the good case is one chain of comparisons and the rest happens elsewhere.
-It looks at the records themselves only where someone needs it: compacted topics (keys), topics
-that recompress, a bound on old timestamps, or full validation (`inspection`), and at once only as
-far as the caller's budget goes. The claimed number of records is bounded by the bytes that are
-there, or that may be unfolded.
+`admit` reads the 61 bytes of header and the CRC, which is enough for most topics. It runs for every
+produced batch, so the valid case is one chain of comparisons and errors are explained elsewhere.
+Records are parsed only for compacted topics (keys), recompression, a lower bound on timestamps, or
+full validation (`inspection`), and inline only within the caller's budget. The claimed record count
+is bounded by the bytes present, or by the decompression limit.
 """
 
 from dataclasses import dataclass, field
@@ -42,13 +41,13 @@ CODEC_OF_NAME: Final = {
     "zstd": Codec.ZSTD,
 }
 
-# A batch whose attributes have nothing else set needs no explanation: codec and transactional.
+# Attributes that need no further check: codec and transactional.
 _PLAIN_ATTRIBUTES: Final = 0x17
 
 
 @dataclass(frozen=True, slots=True)
 class AdmissionPolicy:
-    """A topic's configuration, as far as it decides what is let in; strings are Kafka's values."""
+    """The topic configuration that validation depends on; strings are Kafka's values."""
 
     message_bytes_max: int = 1_048_588
     timestamp_type: str = CREATE_TIME
@@ -60,11 +59,11 @@ class AdmissionPolicy:
     full_validation: bool = False
     decompressed_bytes_max: int = 64 * 1024 * 1024  # A record counts as at least 64 bytes.
 
-    codec: int | None = field(init=False, default=None)  # None: whatever the producer chose.
+    codec: int | None = field(init=False, default=None)  # None: the producer's codec.
     is_append_time: bool = field(init=False, default=False)
     inspects_all: bool = field(init=False, default=False)
-    is_plain: bool = field(init=False, default=False)  # A good header is enough.
-    packed_count_max: int = field(init=False, default=0)  # Records of a compressed batch.
+    is_plain: bool = field(init=False, default=False)  # Checking the header is enough.
+    packed_count_max: int = field(init=False, default=0)  # Of a compressed batch.
 
     def __post_init__(self) -> None:
         codec = CODEC_OF_NAME.get(self.compression_type)
@@ -87,11 +86,11 @@ def admit(
     version: int,
     budget: ScanBudget | None = None,
 ) -> "Batch | Admission":
-    """The batch in `data`, ready for `Log.stage`, or a Refusal with Kafka's code.
+    """Return the batch in `data`, ready for `Log.stage`; raise Refusal with Kafka's code.
 
-    The batch keeps `data` itself, unless its records had to be rewritten. An Admission is what is
-    still to be done where that costs more than `budget` allows; it is not a refusal. Without a
-    budget, off the loop, all is done at once.
+    The batch keeps `data` itself, unless its records had to be rewritten. Returns an Admission if
+    the remaining work costs more than `budget`; without a budget (off the loop) all work is done at
+    once.
     """
     size = len(data)
     if size < HEADER_BYTES:
@@ -125,14 +124,16 @@ def admit(
 
 
 class Admission(Inspection):
-    """The rest of an admission: when all is done, `stamped` is to be appended at once."""
+    """Unfinished validation of a batch: run its steps, then append `stamped` at once."""
 
     def __init__(self, batch: Batch, policy: AdmissionPolicy, now: WallTime) -> None:
         super().__init__(batch, policy, now)
         self._topic = policy
 
     def stamped(self, now: WallTime) -> Batch:
-        """The admitted batch. A time of appending is that: other batches came during the scan."""
+        """The validated batch, with LogAppendTime set to `now`: other batches may have been
+        appended during the scan.
+        """
         return _stamped(self.batch, self._topic, now)
 
 
@@ -149,7 +150,7 @@ def _stamped(batch: Batch, policy: AdmissionPolicy, now: WallTime) -> Batch:
 
 
 def _refusal_of_fragment(data: Buffer, version: int) -> Refusal:
-    """Fewer bytes than a header."""
+    """For input shorter than a batch header."""
     if len(data) >= 17:
         length = int.from_bytes(data[8:12], "big", signed=True)
         magic = data[16]
@@ -169,9 +170,9 @@ def _refusal_of_count(version: int) -> Refusal:
 
 
 def _refuse_what_is_wrong(batch: Batch, size: int, policy: AdmissionPolicy, version: int) -> None:
-    """Name the first thing that is wrong, in the order in which Apache Kafka would find it.
+    """Raise for the first error, in the order in which Apache Kafka would find it.
 
-    Returns if nothing is: the attributes are unusual, but allowed.
+    Returns if there is none: the attributes are unusual, but allowed.
     """
     _refuse_bad_frame(batch, size, version)
     if batch.base_offset != 0:
@@ -211,7 +212,7 @@ def _refuse_what_is_wrong(batch: Batch, size: int, policy: AdmissionPolicy, vers
 
 
 def _refuse_bad_frame(batch: Batch, size: int, version: int) -> None:
-    """Sizes, magic and codec: what decides whether there is one batch at all."""
+    """Check sizes, magic and codec: whether `data` is exactly one batch."""
     length = batch.size - 12
     if length < 14 or batch.magic > MAGIC or batch.magic < 0:
         raise Refusal(
@@ -239,7 +240,7 @@ def _refuse_bad_frame(batch: Batch, size: int, version: int) -> None:
 
 
 def _refuse_false_count(batch: Batch, policy: AdmissionPolicy) -> None:
-    """More records than the bytes can hold, or than may be unfolded."""
+    """Refuse more records than the bytes can hold, or than may be decompressed."""
     body_bytes = batch.size - HEADER_BYTES
     if batch.count * RECORD_BYTES_MIN <= body_bytes:
         return
@@ -256,12 +257,12 @@ def _refuse_false_count(batch: Batch, policy: AdmissionPolicy) -> None:
 def _refusal_of_timestamp(
     batch: Batch, policy: AdmissionPolicy, now: WallTime, budget: ScanBudget
 ) -> Refusal:
-    """The header says that some record is too far ahead; the records say which ones."""
+    """Refusal for a max timestamp too far in the future; lists the offending records."""
     try:
         Inspection(batch, policy, now).run_within(budget)
     except Refusal as refusal:
         return refusal
-    # The header alone is wrong about it, or its records are too many to look for one.
+    # Only the header is wrong, or there are too many records to find the offending one.
     return InvalidRecords(
         ErrorCode.INVALID_TIMESTAMP,
         [(0, timestamp_out_of_range(batch.max_timestamp, 0, policy, now))],

@@ -1,7 +1,7 @@
 """The header of a record batch: 61 bytes, read in one call, and the few fields a broker rewrites.
 
-A batch's body is opaque here; `record` looks inside. Offsets and the leader epoch lie before the
-CRC's range, so that a broker assigns them without touching the checksum.
+The body is opaque here; `record` parses it. Offsets and the leader epoch precede the range of the
+CRC, so a broker assigns them without recomputing the checksum.
 """
 
 from struct import Struct
@@ -13,9 +13,10 @@ from ottla.records.checksum import crc32c
 Buffer = bytes | bytearray | memoryview
 
 HEADER_BYTES: Final = 61
-LOG_OVERHEAD_BYTES: Final = 12  # Base offset and length: what a batch's own length leaves out.
+# Base offset and length field, which a batch's length does not count.
+LOG_OVERHEAD_BYTES: Final = 12
 MAGIC: Final = 2
-CRC_START: Final = 21  # The CRC covers everything from the attributes on.
+CRC_START: Final = 21  # The CRC covers all bytes from the attributes on.
 
 HEADER: Final = Struct(">qiibIhiqqqhii")
 OFFSET_AND_LENGTH: Final = Struct(">qi")
@@ -36,13 +37,13 @@ NO_SEQUENCE: Final = -1
 NO_LEADER_EPOCH: Final = -1
 SEQUENCE_MAX: Final = 2**31 - 1
 
-# A batch that has its place, as far as a segment has to know it: its bytes, their number, base and
-# last offset, max timestamp, leader epoch, producer id. A tuple, since every batch becomes one.
+# The fields of a placed batch that a segment needs: its bytes, their number, base and last offset,
+# max timestamp, leader epoch, producer id. A plain tuple, since one is created for every batch.
 PlacedBatch = tuple[Buffer, int, Offset, Offset, int, int, int]
 
 
 class Batch:
-    """A view of one batch. `data` holds exactly its bytes, and is writable where it is assigned."""
+    """A view of one batch. `data` holds exactly its bytes; assigning offsets needs it writable."""
 
     __slots__ = (
         "attributes",
@@ -75,7 +76,7 @@ class Batch:
     count: int
 
     def __init__(self, data: Buffer) -> None:
-        """`data` is one whole batch; its length field is trusted to say so."""
+        """`data` must be exactly one batch; its length field is not checked."""
         self.data = data
         (
             self.base_offset,
@@ -96,7 +97,7 @@ class Batch:
 
     @classmethod
     def parse(cls, buffer: Buffer, position: int = 0) -> "Batch":
-        """The batch at `position`; ValueError if there is no whole one. The CRC is not checked."""
+        """The batch at `position`; ValueError if it is incomplete. The CRC is not checked."""
         _, length = OFFSET_AND_LENGTH.unpack_from(buffer, position)
         size = length + LOG_OVERHEAD_BYTES
         if size < HEADER_BYTES:
@@ -119,7 +120,7 @@ class Batch:
         self.leader_epoch = leader_epoch
 
     def stamp_append_time(self, now: int) -> None:
-        """Every record now carries `now`: the attribute says so, and the CRC is made anew."""
+        """Set LogAppendTime `now` for all records and recompute the CRC."""
         self._restamp(self.attributes | LOG_APPEND_TIME, now)
 
     def clear_append_time(self) -> None:
@@ -142,7 +143,7 @@ class Batch:
         self.seal()
 
     def seal(self) -> None:
-        """Write the CRC of what the batch holds now."""
+        """Recompute and store the CRC."""
         self.crc = checksum(self.data)
         UINT32.pack_into(self.data, 17, self.crc)
 
@@ -160,7 +161,7 @@ class Batch:
 
     @property
     def is_valid(self) -> bool:
-        """Whether the checksum holds."""
+        """Whether the CRC matches."""
         return self.crc == checksum(self.data)
 
     @property
@@ -213,7 +214,7 @@ def rewrite(
     max_timestamp: int,
     count: int,
 ) -> bytearray:
-    """A batch with the offsets, epoch and producer of `batch` and another body, sealed."""
+    """A sealed batch with the offsets, epoch and producer of `batch` and another body."""
     data = bytearray(HEADER_BYTES)
     HEADER.pack_into(
         data,
@@ -238,6 +239,6 @@ def rewrite(
 
 
 def checksum(data: Buffer) -> int:
-    """The CRC-32C that the header of the batch `data` should carry."""
+    """The expected CRC-32C of the batch in `data`."""
     value: int = crc32c(memoryview(data)[CRC_START:])
     return value

@@ -1,7 +1,7 @@
-"""CRC-32C, by the processor's own instruction: the extension of the `crc32c` package alone.
+"""CRC-32C with the processor's instruction: only the extension module of the `crc32c` package.
 
-The package around it looks up its version when it is imported, and what that needs (zip files,
-mail headers) takes a sixth of a broker's start.
+The package itself looks up its version on import; the modules needed for that (zipfile, email)
+would take a sixth of a broker's start time.
 """
 
 from collections.abc import Callable

@@ -1,9 +1,9 @@
-"""Compaction of one batch: which of its records stay, and the batch that is left of them.
+"""Compaction of one batch: which of its records are retained, and the resulting batch.
 
-A record stays while no later one has its key. A tombstone, a record without a value, stays until
-the delete horizon of its batch (KIP-534): the batch's base timestamp, once attribute bit 6 is set.
-Offsets never change: what is left of a batch keeps its base offset, its last offset and its
-producer's sequence, and the bytes of the records themselves are copied, not made anew.
+A record is retained while no later one has its key. A tombstone is retained until the delete
+horizon of its batch (KIP-534): the base timestamp, once attribute bit 6 is set. Offsets never
+change: the resulting batch keeps its base offset, last offset and producer sequence, and record
+bytes are copied, not re-encoded.
 """
 
 from collections.abc import Iterator
@@ -27,30 +27,30 @@ from ottla.records.record import (
     INT64_MAX,
     INT64_MIN,
     BadRecords,
+    decompress_body,
     read_varint,
-    unfold,
     wrap_int64,
     write_varint,
 )
 
 
 class LatestOffsets(Protocol):
-    """Where each key was last written, for the records below `end_offset`."""
+    """The last offset of each key, for records below `end_offset`."""
 
     @property
     def end_offset(self) -> Offset: ...
 
     def latest(self, key: bytes) -> Offset:
-        """The last offset of `key` that is known here, or -1."""
+        """The last known offset of `key`, or -1."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What was decided of a batch before anyone looks at its records."""
+    """Decision about a batch before its records are parsed."""
 
-    is_discarded: bool = False  # None stays: an aborted transaction, or a marker past its time.
-    is_kept_empty: bool = False  # The header outlives the records: it has a producer's sequence.
-    is_marker_of_nothing: bool = False  # No record of the transaction that it ends is left.
+    is_discarded: bool = False  # Drop all records: an aborted transaction, or an expired marker.
+    is_kept_empty: bool = False  # Keep the header alone: it holds a producer's last sequence.
+    is_marker_of_nothing: bool = False  # A marker whose transaction has no records left.
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,21 +60,21 @@ class CleaningRules:
     decompressed_bytes_max: int
 
 
-# Where a record lies in the unfolded body of its batch, and what decides its fate: where it starts
-# and ends, where its offset delta begins, its deltas of timestamp and offset, its key, and whether
-# it has a value. A plain tuple: one with names takes three times as long to make.
+# Position of a record in the decompressed body, and the fields that decide its retention: start,
+# end, position of its offset delta, timestamp and offset deltas, key, whether it has a value. A
+# plain tuple: a named one takes three times as long to create.
 _Span = tuple[int, int, int, int, int, bytes | None, bool]
 
 
 def delete_horizon(batch: Batch) -> int | None:
-    """When the tombstones of the batch may go, if that is decided already."""
+    """When the tombstones of the batch may be removed; None if not decided yet."""
     return batch.base_timestamp if batch.attributes & DELETE_HORIZON else None
 
 
 def keys_of(batch: Batch, bytes_max: int) -> Iterator[tuple[Offset, bytes]]:
-    """The offset and the key of every record that has one; BadRecords if they make no sense."""
+    """Offset and key of every record that has a key; BadRecords if the batch is malformed."""
     base_offset = batch.base_offset
-    for _, _, _, _, offset_delta, key, _ in _spans(unfold(batch, bytes_max), batch.count):
+    for _, _, _, _, offset_delta, key, _ in _spans(decompress_body(batch, bytes_max), batch.count):
         if key is not None:
             yield base_offset + offset_delta, key
 
@@ -82,10 +82,10 @@ def keys_of(batch: Batch, bytes_max: int) -> Iterator[tuple[Offset, bytes]]:
 def clean_batch(
     batch: Batch, offsets: LatestOffsets, verdict: Verdict, rules: CleaningRules
 ) -> Buffer | None:
-    """The bytes to keep: the batch as it is, a smaller one, only its header, or None."""
+    """The retained bytes: the batch unchanged, a smaller one, only its header, or None."""
     if verdict.is_discarded:
         return _empty(batch) if verdict.is_kept_empty else None
-    data = unfold(batch, rules.decompressed_bytes_max)
+    data = decompress_body(batch, rules.decompressed_bytes_max)
     kept = _kept(batch, data, offsets, rules.now)
     if not kept.count:
         return _empty(batch) if verdict.is_kept_empty else None
@@ -108,7 +108,7 @@ class _Kept:
 
 
 def _kept(batch: Batch, data: bytes, offsets: LatestOffsets, now: WallTime) -> _Kept:
-    """What stays of an unfolded body. Neighbours that stay are copied in one piece."""
+    """Retained part of a decompressed body. Adjacent retained records are copied in one piece."""
     horizon = delete_horizon(batch)
     is_past_horizon = horizon is not None and horizon <= now
     base_offset, end_offset, latest = batch.base_offset, offsets.end_offset, offsets.latest
@@ -140,9 +140,9 @@ def _kept(batch: Batch, data: bytes, offsets: LatestOffsets, now: WallTime) -> _
 
 
 def _spans(data: bytes, count: int) -> Iterator[_Span]:
-    """Every record of an unfolded body, one by one: a small batch may hold millions.
+    """Yield every record of a decompressed body lazily: a small batch may hold millions.
 
-    Varints of one byte, nearly all, are read in place.
+    One-byte varints, the usual case, are decoded inline.
     """
     position = 0
     try:
@@ -156,7 +156,7 @@ def _spans(data: bytes, count: int) -> Iterator[_Span]:
             else:
                 size, position = read_varint(data, position)
             end = position + size
-            position += 1  # The attributes of a record mean nothing yet.
+            position += 1  # Record attributes are unused.
             byte = data[position]
             if byte < 0x80:
                 timestamp_delta, after = (byte >> 1) ^ -(byte & 1), position + 1
@@ -187,7 +187,7 @@ def _spans(data: bytes, count: int) -> Iterator[_Span]:
 
 
 def _rebased(kept: _Kept, shift: int) -> bytes:
-    """The records with timestamps that count from another base; `shift` is added to each."""
+    """The records with `shift` added to each timestamp delta, for another base timestamp."""
     out = bytearray()
     for _, end, after, timestamp_delta, _, _, _ in _spans(bytes(kept.body), kept.count):
         timestamp = bytearray()
@@ -205,7 +205,8 @@ def _rebuilt(
     max_timestamp = batch.max_timestamp
     if not attributes & LOG_APPEND_TIME:
         latest = batch.base_timestamp + kept.timestamp_delta_max
-        if INT64_MIN <= latest <= INT64_MAX:  # Else it wraps around, and the header knows better.
+        # Else it wraps around, and the header's value is right.
+        if INT64_MIN <= latest <= INT64_MAX:
             max_timestamp = latest
     codec = attributes & CODEC_MASK
     if codec:
@@ -221,7 +222,7 @@ def _rebuilt(
 
 
 def _empty(batch: Batch) -> bytearray:
-    """Only the header, as Kafka leaves it."""
+    """The header alone, as Kafka writes it."""
     attributes = batch.attributes & (LOG_APPEND_TIME | TRANSACTIONAL | CONTROL)
     return rewrite(
         batch,

@@ -1,13 +1,13 @@
-"""The four codecs of record batches, each bounded in the bytes and in the pieces it may unfold to.
+"""The four codecs of record batches, with bounds on the output bytes and on the number of pieces.
 
-A batch of one megabyte can claim 32 gigabytes (zstd on zeros), so nothing is ever unfolded into a
-buffer that grows by itself. A piece (a member of gzip, a block of snappy) costs time even if it is
-empty, so their number is bounded too; lz4 reads one frame, and frames of zstd cost next to nothing.
-The time is linear in the input plus the cap.
+A batch of one megabyte can decompress to 32 gigabytes (zstd on zeros), so output buffers never grow
+without a bound. A piece (gzip member, snappy block) costs time even if it is empty, so their number
+is bounded too; lz4 reads one frame, and zstd frames cost almost nothing. The time is linear in the
+input plus the bound.
 
 gzip is zlib's, lz4 is `lz4` (Java reads only frames of independent blocks, which `cramjam` cannot
 write), snappy and zstd are `cramjam`. The libraries are imported on first use: most brokers pass
-batches through untouched and never need them.
+batches through and never need them.
 """
 
 import zlib
@@ -24,12 +24,12 @@ GZIP_LEVEL_DEFAULT: Final = -1
 LZ4_LEVEL_DEFAULT: Final = 9
 ZSTD_LEVEL_DEFAULT: Final = 3
 
-# Snappy's smallest block size in Java is 1 KiB; writers of gzip write one member.
+# Snappy's smallest block size in Java is 1 KiB; gzip writers write one member.
 _PIECE_BYTES_MIN: Final = 1024
 _PIECES_MIN: Final = 16
 
-# Larger outputs are made in chunks and joined: Python joins them without its lock, so that the loop
-# of a broker goes on while a worker unfolds.
+# Larger outputs are produced in chunks and joined: Python joins them without the GIL, so the event
+# loop continues while a worker decompresses.
 _CHUNK_BYTES: Final = 1 << 20
 
 _GZIP_WINDOW: Final = 31  # 15 bits, with gzip's own header and trailer.
@@ -51,18 +51,18 @@ class Codec(IntEnum):
 
 
 class CompressionError(ValueError):
-    """The bytes are not what their codec says."""
+    """The bytes are malformed for their codec."""
 
 
 class TooLarge(CompressionError):
-    """The bytes unfold to more than the cap."""
+    """The output exceeds the bound."""
 
     def __init__(self, bytes_max: int) -> None:
-        super().__init__(f"the records unfold to more than {bytes_max} bytes")
+        super().__init__(f"the records decompress_body to more than {bytes_max} bytes")
 
 
 def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
-    """`data` as Apache Kafka's own writer would frame it; `level` None is Kafka's default."""
+    """Compress with the framing of Apache Kafka's writer; `level` None is Kafka's default."""
     if codec == Codec.GZIP:
         compressor = zlib.compressobj(
             GZIP_LEVEL_DEFAULT if level is None else level, zlib.DEFLATED, _GZIP_WINDOW
@@ -81,9 +81,9 @@ def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
 
 
 def decompress(codec: int, data: Buffer, bytes_max: int) -> Buffer:
-    """The records of a batch; never more than `bytes_max`, nor much more memory than that.
+    """Decompress to at most `bytes_max` bytes, with not much more memory than that.
 
-    Raises TooLarge for more bytes, or for more pieces than honest data of `bytes_max` bytes has.
+    Raises TooLarge for more output, or for more pieces than regular data of `bytes_max` bytes has.
     """
     if codec == Codec.NONE:
         if len(data) > bytes_max:
@@ -108,10 +108,10 @@ def _decompress_gzip(data: Buffer, bytes_max: int) -> bytes:
     view = memoryview(data)
     parts: list[bytes] = []
     left, pieces_left, position = bytes_max, _pieces_max(bytes_max), 0
-    while position < len(view):  # A gzip stream may be several members one after the other.
+    while position < len(view):  # A gzip stream may have several members.
         if not pieces_left:
             raise TooLarge(bytes_max)
-        # The first member is nearly always all there is; zlib copies the bytes behind a member.
+        # There is nearly always one member; zlib copies the bytes after a member.
         feed_bytes = _GZIP_FEED_BYTES if parts else len(view)
         position = _decompress_member(view, position, feed_bytes, left + 1, parts)
         left -= len(parts[-1])
@@ -124,9 +124,10 @@ def _decompress_gzip(data: Buffer, bytes_max: int) -> bytes:
 def _decompress_member(
     view: memoryview, position: int, feed_bytes: int, bytes_max: int, parts: list[bytes]
 ) -> int:
-    """Add the bytes of the member at `position` to `parts`, at most `bytes_max`; returns its end.
+    """Append the output of the member at `position` to `parts`, at most `bytes_max`; return its
+    end.
 
-    Where `bytes_max` ends it, the returned position has no meaning.
+    If `bytes_max` is reached, the returned position is meaningless.
     """
     member = zlib.decompressobj(_GZIP_WINDOW)
     found: list[bytes] = []
@@ -195,10 +196,11 @@ def _decompress_snappy_block(block: memoryview, bytes_max: int) -> bytes:
     from cramjam import DecompressionError, snappy
 
     try:
-        size: int = snappy.decompress_raw_len(block)  # What the block claims comes first in it.
+        # The claimed size is at the start of the block.
+        size: int = snappy.decompress_raw_len(block)
         if size > bytes_max:
             raise TooLarge(bytes_max)
-        # Snappy can hardly unfold to more than 64 bytes for 3: a wilder claim allocates nothing.
+        # Snappy's ratio is at most about 64 bytes for 3: refuse a higher claim before allocating.
         if size > 32 * len(block) + 64:
             raise CompressionError("the snappy block claims more than it can hold")
         output = bytearray(size)
@@ -211,7 +213,7 @@ def _decompress_snappy_block(block: memoryview, bytes_max: int) -> bytes:
 def _compress_lz4(data: Buffer, level: int) -> bytes:
     import lz4.frame
 
-    # Kafka's level 9 is its fast compressor's default; `lz4` counts the fast one as 0.
+    # Kafka's level 9 is the default of its fast compressor, which is 0 in `lz4`.
     framed: bytes = lz4.frame.compress(
         data,
         compression_level=0 if level == LZ4_LEVEL_DEFAULT else level,
@@ -235,7 +237,7 @@ def _decompress_lz4(data: Buffer, bytes_max: int) -> bytes:
             parts.append(decompressor.decompress(feed, max_length=min(left + 1, _CHUNK_BYTES)))
         except RuntimeError as failure:
             raise CompressionError(f"bad lz4 data: {failure}") from failure
-        feed = b""  # It keeps what it has not used.
+        feed = b""  # The decompressor keeps unused input.
         left -= len(parts[-1])
         if left < 0:
             raise TooLarge(bytes_max)
@@ -249,8 +251,8 @@ def _decompress_lz4(data: Buffer, bytes_max: int) -> bytes:
 def _decompress_zstd(data: Buffer, bytes_max: int) -> Buffer:
     from cramjam import DecompressionError, zstd
 
-    # It writes into a buffer that cannot grow. The first guess fits most batches; then the buffer
-    # grows in steps. Pages of a mapping that nothing is written to take neither time nor memory.
+    # The decompressor writes into a fixed buffer. The first size fits most batches; then it grows
+    # in steps. Untouched pages of a mapping cost neither time nor memory.
     size = min(bytes_max, max(_FIRST_GUESS_BYTES, 8 * len(data)))
     while True:
         output = bytearray(size) if size <= _CHUNK_BYTES else mmap(-1, size)

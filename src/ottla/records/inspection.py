@@ -1,7 +1,7 @@
-"""The slow look at a produced batch, record by record, and its recompression.
+"""Full validation of a produced batch, record by record, and its recompression.
 
-Only for topics that ask for it (`admission` decides). Answers are Apache Kafka's: the batch is
-refused as a whole, with an error for each record that is at fault.
+Only for topics that need it (`admission` decides). As in Apache Kafka, a batch is refused as a
+whole, with an error for each invalid record.
 """
 
 from collections.abc import Generator, Iterator
@@ -12,17 +12,17 @@ from ottla.model.types import Millis, WallTime
 from ottla.records.batch import HEADER_BYTES, NO_TIMESTAMP, TRANSACTIONAL, Batch, Buffer, rewrite
 from ottla.records.compression import Codec, compress
 from ottla.records.record import BadRecords, Oversized, wrap_int64, write_varint
+from ottla.records.record_spans import skim
 from ottla.records.scan import PACKED_BYTES_PER_US, BatchScan
-from ottla.records.skimming import skim
 
 RecordErrors = list[tuple[int, str]]
-# An error is about 150 bytes of an answer, and the smallest batch 68 bytes of a request.
+# An error takes about 150 bytes of a response, the smallest batch 68 bytes of a request.
 RECORD_ERRORS_MAX: Final = 10
 COPIED_BYTES_PER_STEP: Final = 1 << 20
 
 
 class Policy(Protocol):
-    """What inspection needs of an AdmissionPolicy."""
+    """The fields of an AdmissionPolicy that inspection uses."""
 
     @property
     def message_bytes_max(self) -> int: ...
@@ -59,9 +59,9 @@ class InvalidRecords(Refusal):
 
 
 class Inspection(BatchScan):
-    """Looks at all records of a batch; `batch` is then the same one, or one that was rebuilt.
+    """Validate all records of a batch; `batch` is then the same one, or a rebuilt one.
 
-    Raises a Refusal. Records are never kept: a batch of one megabyte may hold a million.
+    Raises a Refusal. Records are not kept in memory: a batch of one megabyte may hold a million.
     """
 
     def __init__(self, batch: Batch, policy: Policy, now: WallTime) -> None:
@@ -70,7 +70,7 @@ class Inspection(BatchScan):
         bytes_max, bytes_per_us = policy.decompressed_bytes_max, None
         if self._is_repacked:
             bytes_per_us = PACKED_BYTES_PER_US
-            if self._codec == Codec.NONE:  # What it unfolds to is what the log would get.
+            if self._codec == Codec.NONE:  # The log would store the decompressed size.
                 bytes_max = min(bytes_max, policy.message_bytes_max - HEADER_BYTES)
         super().__init__(batch, bytes_max, bytes_per_us)
         self._policy = policy
@@ -106,7 +106,7 @@ class Inspection(BatchScan):
         yield from self._settle(data, max_timestamp, is_sequential)
 
     def _settle(self, data: bytes, max_timestamp: int, is_sequential: bool) -> Iterator[int]:
-        """Rebuild the batch if need be."""
+        """Rebuild the batch if needed."""
         if self._is_repacked or not is_sequential:
             body: Buffer = data
             if self.batch.is_log_append_time or not is_sequential:
@@ -115,7 +115,7 @@ class Inspection(BatchScan):
             yield 0 if is_estimated else len(body) // PACKED_BYTES_PER_US
             self._rebuild(body, max_timestamp)
         elif max_timestamp != self.batch.max_timestamp:
-            # Consumers seek by it: the header must not lie.
+            # Consumers look up offsets by it, so the header must be right.
             self.batch.set_max_timestamp(max_timestamp)
 
     def _failed(self, failure: BadRecords) -> None:
@@ -130,9 +130,9 @@ class Inspection(BatchScan):
             raise InvalidRecords(self._code, self._errors)
 
     def _renumbered(self, data: bytes) -> Generator[int, None, bytearray]:
-        """The same records with timestamps of their own, and offsets that go up by one.
+        """The same records with consecutive offsets and their own timestamps.
 
-        What follows these is copied as it is, and a large record in several steps.
+        The rest of each record is copied unchanged, a large record in several steps.
         """
         body, base_timestamp = bytearray(), self.batch.base_timestamp
         index, next_step = 0, COPIED_BYTES_PER_STEP
@@ -141,7 +141,7 @@ class Inspection(BatchScan):
                 yield record
                 continue
             _, timestamp, _, tail, end = record
-            deltas = bytearray(1)  # The attributes of a record mean nothing yet.
+            deltas = bytearray(1)  # Record attributes are unused.
             write_varint(wrap_int64(timestamp - base_timestamp), deltas)
             write_varint(index, deltas)
             write_varint(len(deltas) + end - tail, body)
@@ -172,7 +172,7 @@ class Inspection(BatchScan):
         )
 
     def _check_size(self, packed: Buffer) -> None:
-        """A batch that was small enough as it came may have grown."""
+        """Refuse a batch that has grown beyond `max.message.bytes`."""
         size = HEADER_BYTES + len(packed)
         if size > self._policy.message_bytes_max:
             raise too_large(size, self._policy.message_bytes_max)

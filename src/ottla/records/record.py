@@ -1,8 +1,8 @@
-"""The records inside a batch: a reader that is lazy and bounded, and a builder.
+"""The records inside a batch: a lazy, bounded reader and a builder.
 
-Varints are unrolled for one byte, which nearly all of them have: that is most of the speed.
-Timestamps are 64 bits wide and wrap around, as in Java: a base and a delta from a client may add up
-to more. Lengths and offset deltas are 32 bits wide.
+One-byte varints, the usual case, are decoded inline: that is most of the speed. Timestamps are 64
+bits wide and wrap around, as in Java: a client's base and delta may overflow. Lengths and offset
+deltas are 32 bits wide.
 """
 
 from collections.abc import Iterable, Iterator
@@ -32,7 +32,7 @@ from ottla.records.compression import CompressionError, TooLarge, compress, deco
 
 # Length, attributes, two deltas, the lengths of key and value, the number of headers.
 RECORD_BYTES_MIN: Final = 7
-HEADER_BYTES_MIN: Final = 2  # The lengths of its key and its value.
+HEADER_BYTES_MIN: Final = 2  # The lengths of key and value.
 INT64_MIN: Final = -(2**63)
 INT64_MAX: Final = 2**63 - 1
 
@@ -50,20 +50,20 @@ class Record(NamedTuple):
 
 
 class BadRecords(ValueError):
-    """What a batch holds is not the records that its header promises."""
+    """The body of a batch does not match its header."""
 
 
 class Oversized(BadRecords):
-    """The records unfold to more than the cap."""
+    """The records decompress to more than the bound."""
 
 
 def read_records(batch: Batch, bytes_max: int) -> Iterator[Record]:
-    """Each record of `batch`, as it is asked for; BadRecords where the bytes make no sense."""
-    return records_in(batch, unfold(batch, bytes_max))
+    """Yield each record of `batch` lazily; BadRecords if the bytes are malformed."""
+    return records_in(batch, decompress_body(batch, bytes_max))
 
 
-def unfold(batch: Batch, bytes_max: int) -> bytes:
-    """The uncompressed body; BadRecords if it is too small for the claimed number of records."""
+def decompress_body(batch: Batch, bytes_max: int) -> bytes:
+    """The decompressed body; BadRecords if it is too small for the claimed number of records."""
     try:
         data = bytes(decompress(batch.attributes & 0x07, batch.body, bytes_max))
     except TooLarge as failure:
@@ -76,7 +76,7 @@ def unfold(batch: Batch, bytes_max: int) -> bytes:
 
 
 def records_in(batch: Batch, data: bytes) -> Iterator[Record]:
-    """The records of `batch`, whose body unfolds to `data`."""
+    """The records of `batch`, given its decompressed body `data`."""
     fixed = batch.max_timestamp if batch.attributes & LOG_APPEND_TIME else None
     base_offset, base_timestamp = batch.base_offset, batch.base_timestamp
     delta_min, delta_max = INT64_MIN - base_timestamp, INT64_MAX - base_timestamp
@@ -105,8 +105,8 @@ def records_in(batch: Batch, data: bytes) -> Iterator[Record]:
 def _read_body(
     data: bytes, position: int, end: int
 ) -> tuple[int, int, bytes | None, bytes | None, Headers]:
-    """One record after its length: the deltas of timestamp and offset, key, value, headers."""
-    position += 1  # The attributes of a record mean nothing yet.
+    """One record after its length field: timestamp and offset deltas, key, value, headers."""
+    position += 1  # Record attributes are unused.
     byte = data[position]
     if byte < 0x80:
         timestamp_delta = (byte >> 1) ^ -(byte & 1)
@@ -132,7 +132,7 @@ def _read_body(
 
 
 def read_bytes(data: bytes, position: int, end: int) -> tuple[bytes | None, int]:
-    """A key or a value with its length before it, and where it ends."""
+    """A length-prefixed key or value, and its end position."""
     byte = data[position]
     if byte < 0x80:
         size = (byte >> 1) ^ -(byte & 1)
@@ -163,7 +163,7 @@ def _read_headers(data: bytes, position: int, end: int) -> tuple[Headers, int]:
 
 
 def read_varint(data: Buffer, position: int, bits: int = 32) -> tuple[int, int]:
-    """A zigzag varint and where it ends; IndexError where the data ends before it."""
+    """A zigzag varint and its end position; IndexError if the data is too short."""
     byte = data[position]
     position += 1
     if byte < 0x80:
@@ -183,7 +183,7 @@ def read_varint(data: Buffer, position: int, bits: int = 32) -> tuple[int, int]:
 
 
 def wrap_int64(value: int) -> int:
-    """`value` as 64 bits of two's complement hold it."""
+    """`value` wrapped to 64-bit two's complement."""
     return (value - INT64_MIN) % 2**64 + INT64_MIN
 
 
@@ -195,7 +195,7 @@ def write_varint(value: int, out: bytearray) -> None:
     out.append(value)
 
 
-# The varints of small non-negative numbers, looked up instead of computed.
+# Precomputed varints of small non-negative numbers.
 _SMALL: Final[tuple[bytes, ...]] = tuple(
     bytes((n << 1,)) if n < 64 else bytes(((n << 1) & 0x7F | 0x80, n >> 6)) for n in range(8192)
 )
@@ -210,7 +210,7 @@ def _varint(value: int) -> bytes:
 
 
 def encode_record(record: Record, *, base_offset: Offset, base_timestamp: int) -> bytes:
-    """A record with its length, as it lies in an uncompressed batch."""
+    """A record with its length prefix, as in an uncompressed batch."""
     _, _, key, value, headers = record
     parts = [
         b"\x00",

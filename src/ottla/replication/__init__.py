@@ -1,1 +1,1 @@
-"""Replication of partitions: what leaders and followers know, and what they do next. Pure."""
+"""Replication rules of partition leaders and followers. Pure."""

@@ -1,9 +1,9 @@
-"""What one broker fetches from another: one incremental session (KIP-227) for all partitions.
+"""Fetch requests of one broker to another: one incremental session (KIP-227) for all partitions.
 
-A request names only the partitions whose state changed since the last one, so a pair of brokers
-with thousands of quiet partitions exchanges a few bytes. A request usually waits for the answer to
-the last one; one more may be sent before, when there are new partitions to fetch, and makes the
-leader answer the first at once. Answers come in the order of the requests.
+A request names only partitions whose fetch state changed since the last one, so two brokers with
+thousands of quiet partitions exchange a few bytes. Usually one request is in flight; a second one
+may be sent for new partitions, and makes the leader answer the first at once. Responses come in
+request order.
 """
 
 from collections import deque
@@ -15,7 +15,7 @@ from ottla.model.types import Monotonic, NodeId, Offset, Uuid
 from ottla.protocol.messages import fetch as wire
 from ottla.replication.follower import Follower
 
-Key = tuple[Uuid, int]  # A topic's id, and the index of a partition.
+Key = tuple[Uuid, int]  # Topic id and partition index.
 
 NEW_SESSION: Final = 0
 EPOCH_MAX: Final = 2**31 - 1
@@ -29,7 +29,7 @@ class Limits(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """What the leader was last asked for a partition."""
+    """Fetch state of a partition that the leader has."""
 
     leader_epoch: int
     offset: Offset
@@ -37,7 +37,7 @@ class Asked(NamedTuple):
     log_start_offset: Offset
 
 
-# The session has the partition, but the leader does not look at it before it is asked anew.
+# The session has the partition, but the leader ignores it until its fetch state changes.
 _REFUSED: Final = Asked(-1, -1, -1, -1)
 
 
@@ -46,12 +46,13 @@ class FetchPlan:
         self._node = node
         self._limits = limits
         self._followed: dict[Key, Follower] = {}
-        self._changed: dict[Key, None] = {}  # To be looked at for the next request, in order.
-        self._delayed: dict[Key, None] = {}  # Those to be looked at again later.
+        self._changed: dict[Key, None] = {}  # To check for the next request, in order.
+        self._delayed: dict[Key, None] = {}  # To check again after a backoff.
         self._in_session: dict[Key, Asked] = {}
         self._session_id = 0
-        self._session_epoch = NEW_SESSION  # Of the next request.
-        self._under_way: deque[tuple[bool, frozenset[Key]]] = deque()  # New? And what it asks.
+        self._session_epoch = NEW_SESSION  # Session epoch of the next request.
+        # Requests in flight: whether it opens a session, and its partitions.
+        self._under_way: deque[tuple[bool, frozenset[Key]]] = deque()
 
     def __len__(self) -> int:
         return len(self._followed)
@@ -66,16 +67,16 @@ class FetchPlan:
         self._changed[key] = None
 
     def changed(self, key: Key) -> None:
-        """Something else than an answer changed what to ask for."""
+        """The fetch state of `key` changed for another reason than a response."""
         self._changed[key] = None
 
     def next_retry_at(self) -> Monotonic | None:
-        """When a partition that was left alone is to be fetched again."""
+        """The earliest retry time of a delayed partition; None if there is none."""
         times = [self._followed[key].retry_at for key in self._delayed]
         return min((at for at in times if at is not None), default=None)
 
     def next_request(self, broker_epoch: int, now: Monotonic) -> wire.Request | None:
-        """What to send now; None while there is nothing to fetch, or nothing new to add."""
+        """The request to send now; None if there is nothing to fetch or to change."""
         if self._under_way and (len(self._under_way) > 1 or self._session_epoch == NEW_SESSION):
             return None
         for key in [key for key in self._delayed if self._followed[key].may_fetch(now)]:
@@ -112,7 +113,7 @@ class FetchPlan:
     def answered(
         self, response: wire.Response
     ) -> Iterator[tuple[Key, Follower, Asked, wire.PartitionData]]:
-        """What each partition that the answer names got, with what it had been asked."""
+        """Yield the result of each partition in the response, with the fetch state it answers."""
         was_new, _ = self._under_way.popleft()
         if response.error_code:
             self._refused(response.error_code)
@@ -125,17 +126,20 @@ class FetchPlan:
             for part in topic.partitions:
                 key = (topic.topic_id, part.partition_index)
                 follower, asked = self._followed.get(key), self._in_session.get(key)
-                # What it asks next is looked at when whoever drives us has acted on this.
+                # Its next fetch state is computed after the caller has processed this result.
                 self._changed[key] = None
                 if follower is None or asked is None or key in later:
-                    continue  # It was given up, or asked anew, while the answer was on its way.
+                    # Removed, or its fetch state changed, while the response was in flight.
+                    continue
                 if part.error_code:
                     self._in_session[key] = _REFUSED
                 if asked.leader_epoch == follower.leader_epoch:
                     yield key, follower, asked, part
 
     def lost(self) -> None:
-        """No answer will come: the leader may or may not have the session, so begin a new one."""
+        """The request got no response: open a new session, since the leader's session is
+        unknown.
+        """
         self._session_id, self._session_epoch = 0, NEW_SESSION
         self._under_way.clear()
 
@@ -146,12 +150,13 @@ class FetchPlan:
     def _refused(self, code: int) -> None:
         if code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND:
             self._session_id = 0
-        self._session_epoch = NEW_SESSION  # With the old id, if there is one: that is closed.
+        # The old session id, if any, is sent along, which closes that session.
+        self._session_epoch = NEW_SESSION
 
     def _look(
         self, now: Monotonic
     ) -> tuple[dict[Uuid, list[wire.FetchPartition]], dict[Uuid, list[int]]]:
-        """Bring the session up to date: what it asks anew, and what it does not ask any more."""
+        """Update the session: partitions with a new fetch state, and those to forget."""
         topics: dict[Uuid, list[wire.FetchPartition]] = {}
         forgotten: dict[Uuid, list[int]] = {}
         for key in self._changed:
@@ -164,7 +169,7 @@ class FetchPlan:
                     self._delayed[key] = None
                 continue
             asked = _asked(follower)
-            has_failed = follower.retry_at is not None  # What came was of no use.
+            has_failed = follower.retry_at is not None  # The last response was an error.
             if has_failed or self._in_session.get(key) != asked:
                 self._in_session[key] = asked
                 topics.setdefault(topic_id, []).append(self._partition(index, asked))

@@ -1,8 +1,8 @@
-"""What a follower does with its leader's answers: append, cut back, begin elsewhere, or wait.
+"""A follower's reaction to fetch responses: append, truncate, restart at another offset, or wait.
 
-Where its log parts from the leader's is told with each fetch (KIP-595): the follower says which
-epoch wrote its last record, and the leader answers where that epoch ended in its own log. So the
-follower never cuts by guess, and never below what the leader has in common with it (KIP-101, 279).
+Divergence is found with each fetch (KIP-595): the follower names the epoch of its last record, and
+the leader answers with the end offset of that epoch in its own log. So the follower truncates
+exactly to the last common record (KIP-101, 279).
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ BACKOFF_MS_MIN: Final = 10
 
 
 class LogView(Protocol):
-    """What a follower has to know of its own log."""
+    """The part of its own log that a follower needs."""
 
     @property
     def log_start_offset(self) -> Offset: ...
@@ -30,13 +30,14 @@ class LogView(Protocol):
 
 
 class Answer(NamedTuple):
-    """What the leader answers for one partition; the records stay with the shell."""
+    """The leader's response for one partition; the records stay with the shell."""
 
     error_code: int
     high_watermark: Offset
     log_start_offset: Offset
     has_records: bool
-    diverging: tuple[int, Offset] | None = None  # An epoch, and where it ends in the leader's log.
+    # Diverging epoch and its end offset in the leader's log.
+    diverging: tuple[int, Offset] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,17 +47,17 @@ class Append:
 
 @dataclass(frozen=True, slots=True)
 class Truncate:
-    offset: Offset  # Remove everything from here on, then `Follower.truncated`.
+    offset: Offset  # Remove all records from this offset on, then call `Follower.truncated`.
 
 
 @dataclass(frozen=True, slots=True)
 class AskOffsets:
-    """Ask the leader where its log starts and ends; `Follower.leader_offsets` hears it."""
+    """Ask the leader for its log start and end offsets, then call `Follower.leader_offsets`."""
 
 
 @dataclass(frozen=True, slots=True)
 class StartAt:
-    offset: Offset  # Empty the log: the leader has nothing of it any more.
+    offset: Offset  # Empty the log and restart it here: the leader has no records below.
 
 
 Action = Append | Truncate | AskOffsets | StartAt | None
@@ -64,8 +65,8 @@ Action = Append | Truncate | AskOffsets | StartAt | None
 
 class State(Enum):
     FETCHING = "fetching"
-    ASKING = "asking"  # For the leader's offsets: ours are out of its range.
-    FENCED = "fenced"  # Until the metadata log tells of a newer epoch.
+    ASKING = "asking"  # Waits for the leader's offsets: our fetch offset was out of range.
+    FENCED = "fenced"  # Until the metadata log brings a newer leader epoch.
 
 
 class Follower:
@@ -73,8 +74,8 @@ class Follower:
         "_backoff_ms_max",
         "_failures",
         "_log",
-        "has_heard",
         "high_watermark",
+        "is_known_to_leader",
         "leader_epoch",
         "leader_high_watermark",
         "retry_at",
@@ -87,14 +88,16 @@ class Follower:
     ) -> None:
         self.leader_epoch = leader_epoch
         self.high_watermark = min(high_watermark, log.end_offset)
-        self.has_heard = False  # The leader knows what we have: it has answered a fetch of it.
+        self.is_known_to_leader = (
+            False  # The leader has answered a fetch, so it knows our log end offset.
+        )
         self.leader_high_watermark: Offset = UNDEFINED
-        self.throttle: Throttle | None = None  # It holds us up while we are not in sync.
+        self.throttle: Throttle | None = None  # Limits fetching while this replica is out of sync.
         self.state = State.FETCHING
         self.retry_at: Monotonic | None = None
         self._log = log
         self._backoff_ms_max = backoff_ms
-        self._failures = 0  # Since an answer was of use.
+        self._failures = 0  # Since the last useful response.
 
     @property
     def fetch_offset(self) -> Offset:
@@ -109,15 +112,15 @@ class Follower:
         return self._log.last_epoch
 
     def first_action(self) -> Truncate | None:
-        """A log that does not know who wrote what can only trust what was committed."""
+        """Truncate to the high watermark if the log has no epoch history to compare with."""
         if self._log.last_epoch == UNDEFINED and self.high_watermark < self._log.end_offset:
             return Truncate(self.high_watermark)
         return None
 
     @property
     def is_in_sync(self) -> bool:
-        """Whether it had all that was committed when it last heard."""
-        return self.has_heard and self.fetch_offset >= self.leader_high_watermark
+        """Whether the log had reached the high watermark at the last response."""
+        return self.is_known_to_leader and self.fetch_offset >= self.leader_high_watermark
 
     def may_fetch(self, now: Monotonic) -> bool:
         if self.throttle is not None and not self.is_in_sync:
@@ -127,45 +130,49 @@ class Follower:
     def answered(
         self, answer: Answer, *, asked_offset: Offset, asked_epoch: int, now: Monotonic
     ) -> Action:
-        """The leader's answer to a fetch of `asked_offset`, after records of `asked_epoch`."""
+        """Process the response to a fetch at `asked_offset`, with last fetched epoch
+        `asked_epoch`.
+        """
         self.retry_at = None
         is_ours = asked_offset == self._log.end_offset and asked_epoch == self.last_fetched_epoch
         if self.state is not State.FETCHING or not is_ours:
-            return None  # It answers what we do not ask any more: it must not cut what came since.
+            return None  # Outdated: truncating now could remove records appended since.
         if answer.error_code:
             return self._refused(ErrorCode(answer.error_code), now)
         if answer.diverging is not None:
             return Truncate(self.truncation(*answer.diverging))
-        self.has_heard = True
+        self.is_known_to_leader = True
         self.leader_high_watermark = answer.high_watermark
         if answer.has_records:
             return Append()
-        self._heard(answer.high_watermark)
+        self._processed(answer.high_watermark)
         return None
 
     def appended(self, high_watermark: Offset) -> None:
-        """The records are in our log; so much of it is committed as far as we have it."""
-        self._heard(high_watermark)
+        """The records were appended; advance the high watermark as far as our log reaches."""
+        self._processed(high_watermark)
 
     def truncated(self) -> None:
-        """The high watermark is within what we have; the leader tells the true one.
+        """The log was truncated; lower the high watermark to its end, or raise it to its start.
 
-        Where we began anew it is where we begin: only what is committed is deleted.
+        After a restart at a new offset, all records below it are committed and deleted.
         """
         committed = max(self.high_watermark, self._log.log_start_offset)
         self.high_watermark = min(committed, self._log.end_offset)
 
     def failed(self, now: Monotonic) -> None:
-        """Nothing came, or nothing of use: leave it for a moment, and for a longer one each time.
+        """The fetch failed or brought nothing: retry after an exponential backoff.
 
-        A leader that has not heard yet that it leads will have in a few milliseconds.
+        The first retry is early: a newly elected leader may need a few milliseconds to learn of it.
         """
         backoff_ms = min(BACKOFF_MS_MIN << min(self._failures, 10), self._backoff_ms_max)
         self._failures += 1
         self.retry_at = Monotonic(now + backoff_ms)
 
     def truncation(self, epoch: int, end_offset: Offset) -> Offset:
-        """Where to cut, if the leader's log of `epoch`, the last both may share, ends so."""
+        """Truncation offset, if the leader's log of `epoch`, the last common one, ends at
+        `end_offset`.
+        """
         own_end = self._log.end_offset
         if end_offset == UNDEFINED or epoch == UNDEFINED:
             return min(self.high_watermark, own_end)
@@ -173,18 +180,19 @@ class Follower:
         if own_epoch == UNDEFINED:
             return min(end_offset, own_end)
         if own_epoch != epoch:
-            # We never saw that epoch: cut to where our next older one ends, and ask again.
+            # We never had that epoch: truncate to the end of our next older one, and fetch again.
             return min(own_epoch_end, own_end)
         return min(own_epoch_end, end_offset, own_end)
 
     def leader_offsets(self, start: Offset, end: Offset, now: Monotonic) -> Action:
-        """Offsets of the leader's log, after it answered OFFSET_OUT_OF_RANGE.
+        """Log start and end offset of the leader, after OFFSET_OUT_OF_RANGE.
 
-        If our end is within them after all, it is asked for again after a backoff.
+        If our end is in range after all, it is fetched again after a backoff.
         """
         self.state = State.FETCHING
         if end < self._log.end_offset:
-            return Truncate(end)  # After an unclean election: what we have more is lost.
+            # After an unclean election: records beyond the leader's end are lost.
+            return Truncate(end)
         if start > self._log.end_offset:
             return StartAt(start)
         self.failed(now)
@@ -200,7 +208,7 @@ class Follower:
         self.failed(now)
         return None
 
-    def _heard(self, high_watermark: Offset) -> None:
-        """All of an answer is done. One that says to cut, or brings records, is not by itself."""
+    def _processed(self, high_watermark: Offset) -> None:
+        """A response was fully processed; those with records or a truncation complete later."""
         self._failures = 0
         self.high_watermark = max(self.high_watermark, min(high_watermark, self._log.end_offset))

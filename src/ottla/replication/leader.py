@@ -1,8 +1,8 @@
-"""What a partition's leader knows: who is in sync, and how far the log is committed.
+"""A partition leader's view of its replicas: ISR membership and high watermark.
 
-Pure: events arrive as method calls, time as `now`; what the broker must do returns as effects.
-After every call the high watermark has not gone back, and everyone who is in the ISR, or whom the
-controller may have let into it without our knowing yet, holds all that is below it.
+Pure: events arrive as method calls, time as `now`; actions for the broker are returned as effects.
+After every call: the high watermark has not moved back, and every member of the ISR, and of a
+proposed ISR that the controller may already have accepted, holds all records below it.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from ottla.model.errors import ErrorCode, Refusal
 from ottla.model.types import Millis, Monotonic, NodeId, Offset
 from ottla.replication.replica import ANY_BROKER_EPOCH, LONG_AGO, UNKNOWN_END, Replica
 
-# The controller may have decided otherwise by now, and its log will tell us: do not ask again.
+# The controller may have decided otherwise; the metadata log will say so. Do not ask again.
 _SETTLED_BY_METADATA: Final = frozenset(
     {
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -28,23 +28,23 @@ _NOT_NOW: Final = frozenset({ErrorCode.INELIGIBLE_REPLICA, ErrorCode.OPERATION_N
 
 
 class Assignment(NamedTuple):
-    """A partition as the controller has it."""
+    """The partition's state in the controller's metadata."""
 
     leader_epoch: int
     partition_epoch: int
     replicas: tuple[NodeId, ...]
     isr: tuple[NodeId, ...]
-    is_recovering: bool = False  # After an unclean election, until the leader says otherwise.
+    is_recovering: bool = False  # After an unclean election, until the leader reports recovery.
 
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    high_watermark: Offset  # Answer the produces and fetches that wait below it.
+    high_watermark: Offset  # Answer waiting produces and fetches below it.
 
 
 @dataclass(frozen=True, slots=True)
 class ProposeIsr:
-    """Ask the controller; its answer returns as `isr_decided` or `isr_refused`."""
+    """Send AlterPartition; the response is passed to `isr_decided` or `isr_refused`."""
 
     isr: tuple[tuple[NodeId, int], ...]  # With the broker epoch of each (KIP-903).
     leader_epoch: int
@@ -82,9 +82,9 @@ class Leader:
         is_eligible: Callable[[NodeId, int], bool],
         now: Monotonic,
     ) -> None:
-        """`is_eligible(node, broker_epoch)`: alive, not stopping, and of that incarnation.
+        """`is_eligible(node, broker_epoch)`: alive, not shutting down, and of that incarnation.
 
-        What counts as held by us ends at `own_end`, if that is less than `log_end`.
+        Our own log counts only up to `own_end` (synced), if that is less than `log_end`.
         """
         assert high_watermark <= log_end, "nothing is committed that is not there"
         self.assignment = assignment
@@ -110,7 +110,7 @@ class Leader:
 
     @property
     def is_high_watermark_known(self) -> bool:
-        """Whether it has passed what earlier leaders may have committed (KIP-207)."""
+        """Whether the high watermark has reached the start of this leader epoch (KIP-207)."""
         return self.high_watermark >= self.epoch_start
 
     @property
@@ -119,7 +119,7 @@ class Leader:
 
     @property
     def lag_max(self) -> Offset:
-        """How far the slowest in-sync follower is behind."""
+        """Lag in records of the slowest in-sync follower."""
         ends = [self.end_of(node) for node in self.isr if node in self._replicas]
         return self._log_end - min(ends, default=self._log_end)
 
@@ -127,7 +127,7 @@ class Leader:
         return self._log_end if node == self._node else self._replicas[node].end
 
     def start_of(self, node: NodeId) -> Offset:
-        """Where its log began when it last asked; -1 if it never did."""
+        """Log start offset of `node` in its last fetch; -1 if it has not fetched."""
         return self._replicas[node].start
 
     @property
@@ -135,7 +135,7 @@ class Leader:
         return list(self._replicas)
 
     def check_enough_replicas(self) -> None:
-        """Whether an acks=all produce may be appended at all."""
+        """Raise NOT_ENOUGH_REPLICAS if an acks=all produce may not be appended."""
         if self.is_under_min_isr:
             raise Refusal(
                 ErrorCode.NOT_ENOUGH_REPLICAS,
@@ -146,11 +146,12 @@ class Leader:
     def appended(
         self, log_end: Offset, now: Monotonic, *, own_end: Offset | None = None
     ) -> list[Effect]:
-        """Our log grew; what counts as held by us ends at `own_end`, if that is less."""
+        """Our log has grown; it counts up to `own_end`, if that is less."""
         assert log_end >= self._log_end, "a leader's log only grows"
         for replica in self._replicas.values():
             if replica.end == self._log_end:
-                replica.caught_up_at = now  # Until now, however long it is since it last asked.
+                # It was caught up until this append, whenever its last fetch was.
+                replica.caught_up_at = now
         self._log_end = log_end
         self._own_end = log_end if own_end is None else max(own_end, self._own_end)
         return self._advance(now)
@@ -164,21 +165,21 @@ class Leader:
         *,
         log_start: Offset = UNKNOWN_END,
     ) -> list[Effect]:
-        """`node` asks for `offset`, so it holds everything below it, from `log_start` on."""
+        """`node` fetches at `offset`, so it holds all records below it, from `log_start` on."""
         replica = self._replicas.get(node)
         if replica is None:
-            # Our image may be behind its: it comes again when we know it, too.
+            # Our image may be older than the follower's; it retries.
             raise Refusal(ErrorCode.UNKNOWN_LEADER_EPOCH, f"{node} is no replica of this partition")
         replica.fetched(offset, our_end=self._log_end, broker_epoch=broker_epoch, now=now)
         replica.start = log_start
         return self._expand() + self._advance(now)
 
     def reconsider(self, now: Monotonic) -> list[Effect]:
-        """Brokers came or went: whoever could not join before may be able to now."""
+        """The set of live brokers changed: propose replicas that can join now."""
         return self._expand() + self._advance(now)
 
     def tick(self, now: Monotonic) -> list[Effect]:
-        """Whoever has not been where we were for too long leaves the ISR."""
+        """Remove followers that have lagged longer than `replica.lag.time.max.ms` from the ISR."""
         effects: list[Effect] = []
         if self._pending is None:
             slow = [
@@ -192,11 +193,11 @@ class Leader:
                 effects += self._propose([node for node in self.isr if node not in slow])
             else:
                 effects += self._expand()
-        # Whom we waited for to join may be slow now: we wait no longer.
+        # A replica about to join may lag now: it no longer holds the high watermark back.
         return effects + self._advance(now)
 
     def assigned(self, assignment: Assignment, log_end: Offset, now: Monotonic) -> list[Effect]:
-        """The metadata log tells of this partition, which we still lead."""
+        """The metadata log has a new state of this partition; we still lead it."""
         if assignment.partition_epoch <= self.assignment.partition_epoch:
             return []
         is_new_epoch = assignment.leader_epoch > self.assignment.leader_epoch
@@ -212,10 +213,10 @@ class Leader:
     def isr_decided(
         self, proposal: ProposeIsr, assignment: Assignment, now: Monotonic
     ) -> list[Effect]:
-        """The controller's answer; its log may have told us before, or more.
+        """The controller accepted the proposal; the metadata log may already be further.
 
-        A smaller ISR counts once the log tells it, and with it every `min.insync.replicas` that
-        was set before: under a minimum that we do not know yet it may have to commit nothing.
+        A smaller ISR takes effect only with the metadata log, which also brings any earlier change
+        of `min.insync.replicas`: a higher, unknown minimum may forbid commits.
         """
         if (
             assignment.leader_epoch != self.assignment.leader_epoch
@@ -229,7 +230,7 @@ class Leader:
         return self._expand() + self._advance(now)
 
     def isr_refused(self, proposal: ProposeIsr, code: ErrorCode) -> list[Effect]:
-        """Ask again what was not decided at all; the shell waits a little before it does."""
+        """Propose again unless the refusal is final; the shell delays the next attempt."""
         if proposal is not self._pending:
             return []
         if code in _NOT_NOW:
@@ -238,14 +239,16 @@ class Leader:
         return [] if code in _SETTLED_BY_METADATA else [proposal]
 
     def _assign(self, assignment: Assignment) -> None:
-        """Whoever leaves the ISR is waited for again only once it has fetched again."""
+        """Set the assignment. A replica that leaves the ISR must fetch again before it is waited
+        for.
+        """
         for node in self.isr:
             if node not in assignment.isr and node in self._replicas:
                 self._replicas[node].is_back = False
         self.assignment = assignment
 
     def _track(self, now: Monotonic) -> None:
-        """Followers as they are assigned; those of the ISR count as caught up at first."""
+        """Track the assigned followers; ISR members start as caught up."""
         before = self._replicas
         self._replicas = {
             node: before.get(node) or Replica(now if node in self.isr else LONG_AGO)
@@ -257,7 +260,7 @@ class Leader:
         return not replica.is_caught_up(self._log_end, self._lag_ms_max, now)
 
     def _expand(self) -> list[Effect]:
-        """Propose all who have caught up; one that did while we asked for another is among them."""
+        """Propose all caught-up replicas in one change."""
         if self._pending is not None or len(self.isr) > len(self._replicas):
             return []
         joining = [
@@ -268,7 +271,7 @@ class Leader:
         return self._propose([*self.isr, *joining]) if joining else []
 
     def _may_join(self, node: NodeId, replica: Replica) -> bool:
-        # Our watermark may trail what the last leader committed; our epoch's start does not.
+        # Our high watermark may be behind the last leader's; the start of our epoch is not.
         is_complete = replica.end >= max(self.high_watermark, self.epoch_start)
         return is_complete and self._is_eligible(node, replica.broker_epoch)
 
@@ -279,14 +282,16 @@ class Leader:
         return [self._pending]
 
     def _broker_epoch(self, node: NodeId) -> int:
-        """Our own is in the request anyway."""
+        """Our own broker epoch is in the request already."""
         replica = self._replicas.get(node)
         return ANY_BROKER_EPOCH if replica is None else replica.broker_epoch
 
     def _advance(self, now: Monotonic) -> list[Effect]:
-        """What everyone holds who is in sync, or perhaps is already, or is about to be."""
+        """Advance to the smallest end of all replicas that are, may be, or are about to be in
+        sync.
+        """
         if self.is_under_min_isr:
-            return []  # KIP-966: what so few hold is not committed.
+            return []  # KIP-966: below `min.insync.replicas` nothing is committed.
         high_watermark = self._high_watermark(now)
         if high_watermark <= self.high_watermark:
             return []
@@ -304,7 +309,7 @@ class Leader:
         return lowest
 
     def _is_about_to_join(self, node: NodeId, replica: Replica, now: Monotonic) -> bool:
-        """Waiting for it keeps the watermark from running away from it again and again."""
+        """Holding the high watermark for such a replica lets it catch up under load."""
         return (
             replica.is_back
             and replica.is_caught_up(self._log_end, self._lag_ms_max, now)

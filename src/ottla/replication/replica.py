@@ -1,4 +1,4 @@
-"""What a leader knows of one replica elsewhere: how far it has come, and when it had all."""
+"""A leader's view of one remote replica: its log end, and when it was last caught up."""
 
 from ottla.model.errors import ErrorCode, Refusal
 from ottla.model.types import Millis, Monotonic, Offset
@@ -21,22 +21,23 @@ class Replica:
     )
 
     def __init__(self, caught_up_at: Monotonic = LONG_AGO) -> None:
-        self.end = UNKNOWN_END  # It holds everything below,
-        self.start = UNKNOWN_END  # and nothing that is still further below.
-        self.caught_up_at = caught_up_at  # When it last had all that we had.
-        self.broker_epoch = ANY_BROKER_EPOCH  # Of the process that fetched last.
-        self.is_fetching = False  # It has asked for something since it was last given up.
-        self.is_back = False  # It has asked for something since it was last out of the ISR.
-        self._fetched_at = LONG_AGO  # Its last fetch, and where our log ended then:
-        self._our_end: Offset = 0  # to reach that end later proves that it had all at that time.
+        self.end = UNKNOWN_END  # It holds all records below `end`,
+        self.start = UNKNOWN_END  # from `start` on.
+        self.caught_up_at = caught_up_at  # When it last held all of our records.
+        self.broker_epoch = ANY_BROKER_EPOCH  # Of the incarnation that fetched last.
+        self.is_fetching = False  # It has fetched since its last removal.
+        self.is_back = False  # It has fetched since it last left the ISR.
+        self._fetched_at = LONG_AGO  # Its last fetch, and our log end then:
+        # reaching that end later proves that it was caught up at that time.
+        self._our_end: Offset = 0
 
     def fetched(
         self, offset: Offset, *, our_end: Offset, broker_epoch: int, now: Monotonic
     ) -> None:
-        """It asks for `offset`, so it holds everything below.
+        """A fetch at `offset`: the replica holds all records below.
 
-        A fetch that an earlier process of the same broker sent says nothing of what this one holds
-        (KIP-903): it is refused.
+        A fetch of an earlier incarnation of the broker proves nothing about this one (KIP-903) and
+        is refused.
         """
         if ANY_BROKER_EPOCH not in (broker_epoch, self.broker_epoch) and (
             broker_epoch < self.broker_epoch
@@ -57,6 +58,6 @@ class Replica:
         return self.end == our_end or now - self.caught_up_at <= lag_ms_max
 
     def epoch_begun(self, our_end: Offset, now: Monotonic, *, is_in_isr: bool) -> None:
-        """The same leader leads in a new epoch: nobody has failed to keep up with it yet."""
+        """This broker leads in a new epoch: lag is counted from now."""
         self._our_end = our_end
         self._fetched_at = self.caught_up_at = now if is_in_isr else LONG_AGO

@@ -1,7 +1,7 @@
-"""How many bytes a second replication may take of what is throttled (KIP-73).
+"""Limit of replication bytes per second for throttled replicas (KIP-73).
 
-The rate is measured as Kafka does: over a window of samples, the present one included. What is in
-sync is never held up; its bytes count all the same.
+The rate is measured as in Kafka, over a window of samples including the current one. In-sync
+replicas are never throttled; their bytes count.
 """
 
 from collections import deque
@@ -23,7 +23,8 @@ class Throttle:
         self.rate = rate  # Bytes per second.
         self._samples_max = samples_max
         self._sample_ms = sample_ms
-        self._samples: deque[tuple[Monotonic, int]] = deque()  # When each began, and its bytes.
+        # Start time and bytes of each sample.
+        self._samples: deque[tuple[Monotonic, int]] = deque()
         self._sum = 0
 
     def record(self, size: int, now: Monotonic) -> None:
@@ -39,7 +40,7 @@ class Throttle:
         return self.free_at(now) is not None
 
     def free_at(self, now: Monotonic) -> Monotonic | None:
-        """When it is worth to look again; None if there is nothing to wait for."""
+        """When the rate will be below the limit; None if it is now."""
         self._forget_old(now)
         if not self._samples:
             return None

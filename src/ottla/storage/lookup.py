@@ -13,8 +13,8 @@ from ottla.model.errors import Damaged, ErrorCode, Refusal
 from ottla.model.types import Offset, TopicPartition
 from ottla.records.batch import Batch
 from ottla.records.record import BadRecords
+from ottla.records.record_spans import skim
 from ottla.records.scan import BatchScan
-from ottla.records.skimming import skim
 from ottla.storage.index import TimestampedOffset
 from ottla.storage.segment import Segment
 

@@ -1,4 +1,4 @@
-"""Error codes are Kafka's, and what is raised says what it means."""
+"""Kafka's error codes and the exceptions."""
 
 import pytest
 from kio.schema import errors as kio
@@ -33,7 +33,7 @@ def test_a_refusals_message_fits_an_answer_however_long_the_name_in_it_is() -> N
     assert (refusal.message or "").endswith("\U0001f600 here.")
 
 
-def test_damage_names_the_file_and_the_place() -> None:
+def test_damage_names_file_and_position() -> None:
     damage = Damaged("/data/t-0/0.log", 61, "its checksum is wrong")
     assert str(damage) == "/data/t-0/0.log is damaged at byte 61: its checksum is wrong"
     assert (damage.path, damage.position, damage.what) == (

@@ -3,7 +3,7 @@ from ottla.model.types import Monotonic, Offset
 
 
 class Counter:
-    """The smallest machine: it counts what it is told to."""
+    """The smallest state machine: a counter."""
 
     def __init__(self) -> None:
         self.total = 0
@@ -21,7 +21,7 @@ class Counter:
         return None
 
 
-def test_deciding_changes_nothing_and_applying_does() -> None:
+def test_decide_does_not_change_state_and_apply_does() -> None:
     counter = Counter()
     machine: StateMachine[int, int, int] = counter
     decision = machine.decide(1, 5, Monotonic(0))
@@ -32,7 +32,7 @@ def test_deciding_changes_nothing_and_applying_does() -> None:
     assert decision.replies == [(1, 5)]
 
 
-def test_decisions_do_not_share_what_they_hold() -> None:
+def test_decisions_do_not_share_mutable_fields() -> None:
     first: Decision[int, int] = Decision()
     first.records.append(1)
     assert Decision().records == []

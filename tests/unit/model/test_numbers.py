@@ -1,4 +1,4 @@
-"""Whole numbers as Java reads them."""
+"""Integers parsed as Java does."""
 
 import pytest
 
@@ -21,12 +21,12 @@ def test_a_number_is_read(text: str, bits: int, value: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "-", "+-1", " 1", "1_0", "\u0663", "\u00b2", "1.0", "0x1"])
-def test_what_is_no_whole_number_is_refused(text: str) -> None:
+def test_text_that_is_not_an_integer_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"must be a whole number$"):
         parse_integer(text, 32)
 
 
 @pytest.mark.parametrize("text", ["2147483648", "-2147483649", "9" * 5000, "-" + "9" * 30_000])
-def test_what_does_not_fit_is_refused_however_long_it_is(text: str) -> None:
+def test_an_integer_that_does_not_fit_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="must be a whole number of 32 bits"):
         parse_integer(text, 32)

@@ -1,4 +1,4 @@
-"""Names for numbers, and ids as people read them."""
+"""Types and text forms of ids."""
 
 import uuid
 
@@ -31,6 +31,6 @@ def test_ids_are_written_as_kafka_writes_them() -> None:
     "text",
     ["", "short", "x" * 21, "x" * 23, "A" * 21 + "/", "A" * 22 + "!", "A" * 10 + " " + "A" * 12],
 )
-def test_what_is_no_id_is_refused(text: str) -> None:
+def test_text_that_is_not_an_id_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is not an id"):
         uuid_from_text(text)

@@ -104,11 +104,11 @@ def test_a_good_batch_passes_untouched(codec: int) -> None:
         ),
     ],
 )
-def test_what_is_wrong_gets_kafkas_code(data: bytearray, code: ErrorCode) -> None:
+def test_an_invalid_batch_gets_kafkas_error_code(data: bytearray, code: ErrorCode) -> None:
     assert refusal_of(data).code == code
 
 
-def test_a_batch_of_the_greatest_size_passes_and_one_byte_more_does_not() -> None:
+def test_a_batch_of_max_message_bytes_passes_and_one_byte_more_does_not() -> None:
     data = build_batch(RECORDS)
     exact = AdmissionPolicy(message_bytes_max=len(data))
     assert admitted(memoryview(data), exact, NOW, 9).count == 3
@@ -122,7 +122,7 @@ def test_zstd_needs_version_seven() -> None:
     assert refusal.code == ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
 
 
-def test_a_record_from_too_far_ahead_is_refused_by_its_index() -> None:
+def test_a_record_too_far_in_the_future_is_refused_by_its_index() -> None:
     late = [Record(0, NOW, None, b"a"), Record(1, NOW + HOUR_MS + 1, None, b"b")]
     refusal = refusal_of(build_batch(late))
     assert refusal.code == ErrorCode.INVALID_TIMESTAMP
@@ -131,7 +131,7 @@ def test_a_record_from_too_far_ahead_is_refused_by_its_index() -> None:
     assert produced([late[0], late[1]._replace(timestamp=NOW + HOUR_MS)]).count == 2
 
 
-def test_a_header_that_lies_about_its_timestamps_is_refused() -> None:
+def test_a_header_with_a_false_max_timestamp_is_refused() -> None:
     data = altered(35, (NOW + 2 * HOUR_MS).to_bytes(8, "big"))
     assert refusal_of(data).code == ErrorCode.INVALID_TIMESTAMP
 
@@ -145,7 +145,7 @@ def test_old_records_are_refused_where_the_topic_says_so() -> None:
     assert refusal.record_errors[0][0] == 1
 
 
-def test_records_without_a_timestamp_are_in_no_window() -> None:
+def test_records_without_a_timestamp_pass_timestamp_bounds() -> None:
     policy = AdmissionPolicy(timestamp_before_ms_max=1000)
     assert produced([Record(0, -1, None, b"a")], policy=policy).max_timestamp == -1
 
@@ -201,19 +201,19 @@ def test_a_batch_with_the_topics_codec_is_not_recompressed() -> None:
     assert bytes(admitted(memoryview(data), policy, NOW, 9).data) == before
 
 
-def test_uncompressed_topics_unpack() -> None:
+def test_a_topic_of_type_uncompressed_decompresses_batches() -> None:
     batch = produced(policy=AdmissionPolicy(compression_type="uncompressed"), codec=2)
     assert batch.codec == 0
     assert list(read_records(batch, BYTES_MAX)) == RECORDS
 
 
-def test_a_bomb_is_refused() -> None:
+def test_a_decompression_bomb_is_refused() -> None:
     policy = AdmissionPolicy(compression_type="gzip", decompressed_bytes_max=10_000)
     refusal = refusal_of(build_batch([Record(0, NOW, None, bytes(100_000))], codec=4), policy)
     assert refusal.code == ErrorCode.MESSAGE_TOO_LARGE
 
 
-def test_malformed_records_pass_unless_someone_looks() -> None:
+def test_malformed_records_pass_unless_the_topic_parses_them() -> None:
     data = altered(61, b"\x02")
     assert admitted(memoryview(data), POLICY, NOW, 9).count == 3
     looks = replace(POLICY, full_validation=True)
@@ -244,7 +244,7 @@ def test_an_uncompressed_batch_claims_no_more_records_than_its_bytes_hold(
     assert not isinstance(refusal, InvalidRecords)
 
 
-def test_a_compressed_batch_claims_no_more_records_than_may_be_unfolded() -> None:
+def test_a_compressed_batch_claims_no_more_records_than_the_decompression_limit() -> None:
     most = POLICY.decompressed_bytes_max // 64
     assert admitted(memoryview(claiming(most, codec=4)), POLICY, NOW, 9).count == most
     assert refusal_of(claiming(most + 1, codec=4)).code == ErrorCode.MESSAGE_TOO_LARGE
@@ -285,7 +285,7 @@ def test_a_batch_beyond_the_budget_is_left_to_a_worker_and_comes_out_the_same() 
 
 
 @pytest.mark.parametrize("codec", ["producer", "lz4"])
-def test_append_time_is_that_of_the_end_of_an_admission(codec: str) -> None:
+def test_log_append_time_is_set_after_a_long_admission(codec: str) -> None:
     policy = AdmissionPolicy(
         is_compacted=True, timestamp_type="LogAppendTime", compression_type=codec
     )
@@ -307,7 +307,7 @@ def test_a_refusal_beyond_the_budget_comes_from_the_steps() -> None:
     assert caught.value.code == ErrorCode.INVALID_RECORD
 
 
-def test_a_header_too_far_ahead_is_refused_without_a_look_at_too_many_records() -> None:
+def test_a_future_max_timestamp_is_refused_without_scanning_too_many_records() -> None:
     late = NOW + 2 * HOUR_MS
     data = build_batch([Record(i, late, None, b"") for i in range(2500)], codec=4)
     with pytest.raises(InvalidRecords) as caught:

@@ -38,7 +38,7 @@ def test_assigning_offsets_leaves_the_checksum_right() -> None:
     assert again.size == changed.size
 
 
-def test_stamping_the_append_time_makes_the_checksum_anew() -> None:
+def test_stamping_the_append_time_recomputes_the_checksum() -> None:
     changed = batch()
     before = changed.crc
     changed.stamp_append_time(5_000)

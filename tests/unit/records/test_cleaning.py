@@ -1,4 +1,4 @@
-"""What is left of a batch when some of its records have to go."""
+"""Compaction of single batches."""
 
 from struct import pack
 
@@ -24,7 +24,7 @@ KEPT_EMPTY = Verdict(is_kept_empty=True)
 
 
 class Latest:
-    """The plainest of maps."""
+    """A dict as offset map."""
 
     def __init__(self, offsets: dict[bytes, int], end_offset: int = 10**9) -> None:
         self.end_offset = end_offset
@@ -86,13 +86,13 @@ def left(batch: Batch | None) -> list[Record]:
     return list(read_records(batch, 1_000_000))
 
 
-def test_a_batch_that_stays_whole_is_not_made_anew() -> None:
+def test_a_batch_with_all_records_retained_is_returned_unchanged() -> None:
     batch = make((b"a", b"1"), (b"b", b"2"))
     assert clean_batch(batch, NOTHING_LATER, STAYS, RULES) is batch.data
 
 
 @pytest.mark.parametrize("codec", range(5))
-def test_records_with_a_later_one_of_their_key_go(codec: int) -> None:
+def test_records_with_a_later_record_of_their_key_are_removed(codec: int) -> None:
     batch = make((b"a", b"1" * 100), (b"b", b"2"), (b"a", b"3"), codec=codec)
     cleaned = clean(batch, Latest({b"a": 102, b"b": 900}))
     assert left(cleaned) == [Record(102, NOW + 2, b"a", b"3", (("h", b"x"),))]
@@ -100,34 +100,34 @@ def test_records_with_a_later_one_of_their_key_go(codec: int) -> None:
     assert (cleaned.codec, cleaned.count, cleaned.max_timestamp) == (codec, 1, NOW + 2)
 
 
-def test_the_greatest_timestamp_is_that_of_what_is_left() -> None:
+def test_max_timestamp_is_that_of_the_retained_records() -> None:
     cleaned = clean(make((b"a", b"1"), (b"b", b"2")), Latest({b"b": 900}))
     assert cleaned is not None
     assert cleaned.max_timestamp == NOW
 
 
-def test_the_append_time_stays() -> None:
+def test_cleaning_keeps_the_append_time() -> None:
     batch = make((b"a", b"1"), (b"b", b"2"), append_time=NOW + 50)
     cleaned = clean(batch, Latest({b"b": 900}))
     assert [record.timestamp for record in left(cleaned)] == [NOW + 50]
 
 
-def test_what_no_key_was_gathered_from_stays() -> None:
+def test_records_beyond_the_offset_map_are_retained() -> None:
     batch = make((b"a", b"1"), (None, b"2"), (b"a", None))
     cleaned = clean(batch, Latest({b"a": 10**6}, end_offset=101))
     assert [record.offset for record in left(cleaned)] == [101, 102]
 
 
-def test_a_record_without_a_key_goes() -> None:
+def test_a_record_without_a_key_is_removed() -> None:
     cleaned = clean(make((None, b"1"), (b"b", b"2")))
     assert [record.key for record in left(cleaned)] == [b"b"]
 
 
-def test_nothing_is_left_of_a_batch_whose_records_all_go() -> None:
+def test_a_batch_without_retained_records_is_removed() -> None:
     assert clean(make((b"a", b"1")), Latest({b"a": 900})) is None
 
 
-def test_the_header_alone_is_left_where_a_producer_is_remembered_by_it() -> None:
+def test_the_header_is_kept_for_the_producers_last_sequence() -> None:
     cleaned = clean(make((b"a", b"1"), codec=4), Latest({b"a": 900}), KEPT_EMPTY)
     assert cleaned is not None
     assert (cleaned.size, cleaned.count, cleaned.codec) == (HEADER_BYTES, 0, 0)
@@ -144,7 +144,7 @@ def test_a_discarded_batch_leaves_at_most_its_header() -> None:
 
 
 @pytest.mark.parametrize("codec", [0, 4])
-def test_a_tombstone_gets_its_horizon_and_goes_when_it_has_come(codec: int) -> None:
+def test_a_tombstone_gets_a_delete_horizon_and_is_removed_after_it(codec: int) -> None:
     batch = make((b"a", None), (b"b", b"2"), codec=codec)
     marked = clean(batch)
     assert marked is not None
@@ -191,7 +191,7 @@ def test_the_keys_of_a_batch_come_with_their_offsets() -> None:
     assert list(keys_of(batch, 1000)) == [(100, b"a"), (102, b"")]
 
 
-def test_records_that_make_no_sense_are_refused() -> None:
+def test_malformed_records_are_refused() -> None:
     data = build_batch([Record(0, NOW, b"key", b"value")])
     for position in range(HEADER_BYTES, len(data)):
         for byte in (0x00, 0x7F, 0xFF):
@@ -225,7 +225,7 @@ PAIRS = st.lists(
     codec=st.integers(0, 4),
     end_offset=st.integers(95, 140),
 )
-def test_what_is_left_is_what_the_rules_say(
+def test_cleaning_matches_a_simple_model(
     pairs: list[tuple[bytes | None, bytes | None]],
     latest: dict[bytes, int],
     codec: int,

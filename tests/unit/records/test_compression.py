@@ -35,7 +35,7 @@ MEGABYTE = 1 << 20
 
 @pytest.mark.parametrize("codec", [Codec.NONE, *CODECS])
 @given(data=st.binary(max_size=3000), repeats=st.integers(1, 60))
-def test_what_is_compressed_comes_back(codec: Codec, data: bytes, repeats: int) -> None:
+def test_compression_round_trips(codec: Codec, data: bytes, repeats: int) -> None:
     whole = data * repeats
     assert bytes(decompress(codec, compress(codec, whole), len(whole))) == whole
 
@@ -80,7 +80,7 @@ def test_a_bomb_is_refused_within_the_memory_of_the_cap(codec: Codec) -> None:
 
 @pytest.mark.parametrize("codec", CODECS)
 @pytest.mark.parametrize("cut", [1, 5, 20])
-def test_what_ends_too_early_is_refused(codec: Codec, cut: int) -> None:
+def test_truncated_input_is_refused(codec: Codec, cut: int) -> None:
     packed = compress(codec, random.Random(2).randbytes(5_000))
     with pytest.raises(CompressionError):
         decompress(codec, packed[:-cut], 10_000)
@@ -118,7 +118,7 @@ EMPTY_PIECES = {
 
 
 @pytest.mark.parametrize("codec", EMPTY_PIECES)
-def test_more_pieces_than_honest_data_has_are_refused(codec: Codec) -> None:
+def test_more_pieces_than_regular_data_has_are_refused(codec: Codec) -> None:
     start, piece = EMPTY_PIECES[codec]
     assert decompress(codec, start + 16 * piece, 1) == b""
     with pytest.raises(TooLarge):
@@ -160,7 +160,7 @@ def test_lz4_blocks_are_independent_since_java_reads_no_others() -> None:
 
 
 @pytest.mark.parametrize(("codec", "levels"), [(1, (1, 9)), (3, (1, 17)), (4, (1, 19))])
-def test_a_higher_level_packs_no_worse(codec: int, levels: tuple[int, int]) -> None:
+def test_a_higher_level_compresses_no_worse(codec: int, levels: tuple[int, int]) -> None:
     data = b"".join(b"%d:%d," % (i, i * i % 997) for i in range(20_000))
     low, high = (compress(codec, data, level) for level in levels)
     assert len(high) <= len(low)
@@ -178,7 +178,7 @@ def test_an_unknown_codec_is_refused() -> None:
 
 
 def longest_gap(work: Callable[[], object]) -> float:
-    """How long this thread waits at most for Python's lock while another one works, in seconds."""
+    """Longest time in seconds that this thread waits for the GIL while another one works."""
     worker = threading.Thread(target=work)
     worker.start()
     longest, before = 0.0, monotonic()
@@ -190,7 +190,7 @@ def longest_gap(work: Callable[[], object]) -> float:
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_large_data_is_unfolded_without_keeping_pythons_lock(codec: Codec) -> None:
+def test_large_data_is_decompressed_without_holding_the_gil(codec: Codec) -> None:
     packed = compress(codec, bytes(60 * MEGABYTE))
     for _ in range(8):  # Others may use the machine: one good measurement is enough.
         gap = longest_gap(lambda: decompress(codec, packed, 64 * MEGABYTE))

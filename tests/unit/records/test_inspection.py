@@ -29,7 +29,7 @@ def test_the_header_takes_its_greatest_timestamp_from_the_records() -> None:
     assert inspected.is_valid
 
 
-def test_records_out_of_order_are_numbered_anew() -> None:
+def test_records_out_of_order_are_renumbered() -> None:
     odd = [Record(0, NOW, b"a", b"1"), Record(2, NOW, b"b", b"2"), Record(3, NOW, b"c", b"3")]
     batch = Batch(build_batch(odd, base_offset=0, last_offset=2, codec=1))
     inspected = inspect(batch, FULL, NOW)
@@ -37,7 +37,7 @@ def test_records_out_of_order_are_numbered_anew() -> None:
     assert inspected.codec == 1
 
 
-def test_data_that_is_not_what_its_codec_says_is_refused() -> None:
+def test_data_malformed_for_its_codec_is_refused() -> None:
     data = build_batch([Record(0, NOW, None, b"x" * 100)], codec=4)
     data[61:70] = b"not zstd!"
     with pytest.raises(Refusal) as caught:
@@ -77,7 +77,7 @@ def test_millions_of_records_in_a_small_batch_are_not_kept() -> None:
     assert (rebuilt.count, rebuilt.codec, rebuilt.is_valid) == (count, 3, True)
 
 
-def test_not_every_error_of_a_hopeless_batch_is_told() -> None:
+def test_record_errors_are_limited_to_ten() -> None:
     batch = Batch(build_batch([Record(i, NOW, None, b"") for i in range(2 * RECORD_ERRORS_MAX)]))
     with pytest.raises(InvalidRecords) as caught:
         inspect(batch, AdmissionPolicy(is_compacted=True), NOW)
@@ -94,7 +94,7 @@ def test_records_of_an_append_time_batch_keep_its_time_when_they_are_recompresse
     assert [one.timestamp for one in read_records(rebuilt, 10_000)] == [NOW - 3, NOW - 3]
 
 
-def test_records_keep_their_bytes_when_they_are_numbered_anew() -> None:
+def test_renumbered_records_keep_their_bytes() -> None:
     headers = (("h", b"1"), ("", None))
     odd = [Record(5, NOW, b"a", None, headers), Record(9, NOW + 7, None, b"x" * 3_000_000)]
     batch = Batch(build_batch(odd, base_offset=0, last_offset=1, codec=4))
@@ -119,8 +119,8 @@ def test_headers_are_not_kept() -> None:
 
 
 @pytest.mark.parametrize("offset", [0, 1])
-def test_what_grows_beyond_the_greatest_size_is_refused(offset: int) -> None:
-    """Unfolded for good, or with a worse codec than it came with."""
+def test_a_batch_that_grows_beyond_max_message_bytes_is_refused(offset: int) -> None:
+    """Decompressed for an uncompressed topic, or recompressed with a worse codec."""
     records = [Record(offset, NOW, b"k", bytes(3_000_000))]
     batch = Batch(build_batch(records, base_offset=0, last_offset=0, codec=4))
     assert batch.size < 1000
@@ -133,7 +133,7 @@ def test_what_grows_beyond_the_greatest_size_is_refused(offset: int) -> None:
     assert inspect(batch, policy, NOW).size > 3_000_000
 
 
-def test_a_batch_that_would_be_too_large_is_not_unfolded_to_its_end() -> None:
+def test_a_batch_that_would_be_too_large_is_not_fully_decompressed() -> None:
     batch = Batch(build_batch([Record(0, NOW, b"k", bytes(30 << 20))], codec=1))
     tracemalloc.start()
     try:
@@ -144,7 +144,7 @@ def test_a_batch_that_would_be_too_large_is_not_unfolded_to_its_end() -> None:
         tracemalloc.stop()
 
 
-def test_offsets_that_grow_when_they_are_numbered_anew_count_as_well() -> None:
+def test_growth_by_renumbered_offset_deltas_counts_for_the_size() -> None:
     records = [Record(0, NOW, b"k", bytes(100)) for _ in range(20_000)]  # Each is to get 1 to 3.
     batch = Batch(build_batch(records, base_offset=0, last_offset=len(records) - 1))
     policy = AdmissionPolicy(full_validation=True, message_bytes_max=batch.size)
@@ -153,7 +153,7 @@ def test_offsets_that_grow_when_they_are_numbered_anew_count_as_well() -> None:
     assert caught.value.code == ErrorCode.MESSAGE_TOO_LARGE
 
 
-def test_to_compress_a_batch_anew_is_paid_for_though_its_codec_stays() -> None:
+def test_recompression_with_the_same_codec_is_charged_to_the_budget() -> None:
     batch = Batch(build_batch([Record(1, NOW, b"k", bytes(200_000))], codec=1, base_offset=0,
                               last_offset=0))  # fmt: skip
     inspection = Inspection(batch, FULL, NOW)
@@ -163,7 +163,7 @@ def test_to_compress_a_batch_anew_is_paid_for_though_its_codec_stays() -> None:
     assert [one.offset for one in read_records(inspection.batch, 1 << 20)] == [0]
 
 
-def test_an_inspection_that_is_begun_again_finds_each_error_once() -> None:
+def test_a_restarted_inspection_reports_each_error_once() -> None:
     headers = (("", None),) * 100_000
     batch = Batch(build_batch([Record(0, NOW, None, b""), Record(1, NOW, b"", b"", headers)]))
     inspection = Inspection(batch, AdmissionPolicy(is_compacted=True), NOW)

@@ -42,7 +42,7 @@ def number(records: list[Record], base_offset: int) -> list[Record]:
 
 
 @given(records=RECORDS, codec=st.integers(0, 4), base_offset=st.integers(0, 2**40))
-def test_what_is_built_is_read_back(records: list[Record], codec: int, base_offset: int) -> None:
+def test_a_built_batch_is_read_back(records: list[Record], codec: int, base_offset: int) -> None:
     expected = number(records, base_offset)
     batch = Batch(build_batch(expected, codec=codec))
     assert batch.is_valid
@@ -169,7 +169,7 @@ def test_more_bytes_than_records_are_refused() -> None:
         list(read_records(batch, BYTES_MAX))
 
 
-def test_records_that_unfold_to_too_much_are_refused() -> None:
+def test_records_that_decompress_to_too_much_are_refused() -> None:
     batch = Batch(build_batch([Record(0, 1, None, bytes(100_000))], codec=4))
     with pytest.raises(BadRecords, match="more than 1000 bytes"):
         list(read_records(batch, 1000))
@@ -182,7 +182,7 @@ def test_more_records_than_the_bytes_can_hold_are_refused_before_the_first() -> 
         read_records(batch, 1000)
 
 
-def test_the_smallest_record_has_the_bytes_that_counts_are_bounded_by() -> None:
+def test_the_smallest_record_has_record_bytes_min_bytes() -> None:
     smallest = encode_record(Record(0, 0, None, None), base_offset=0, base_timestamp=0)
     assert len(smallest) == RECORD_BYTES_MIN
 

@@ -5,14 +5,14 @@ import pytest
 from ottla.records.batch import Batch
 from ottla.records.compression import compress
 from ottla.records.record import BadRecords, Oversized, Record, build_batch
+from ottla.records.record_spans import HEADERS_PAUSE_US, HEADERS_PER_PAUSE, RECORDS_PER_STEP, skim
 from ottla.records.scan import (
+    DECOMPRESSED_BYTES_PER_US,
     STEP_US,
-    UNFOLDED_BYTES_PER_US,
     BatchScan,
     Larger,
     ScanBudget,
 )
-from ottla.records.skimming import HEADERS_PAUSE_US, HEADERS_PER_PAUSE, RECORDS_PER_STEP, skim
 from tests.cpu import cpu_seconds
 
 BYTES_MAX = 1 << 20
@@ -42,7 +42,7 @@ def make_batch(count: int, codec: int = 4) -> Batch:
 
 
 def bomb(size: int, codec: int) -> Batch:
-    """One record that unfolds to `size` bytes and a few."""
+    """One record that decompresses to a little more than `size` bytes."""
     return Batch(build_batch([Record(0, 0, None, bytes(size))], codec=codec))
 
 
@@ -55,10 +55,10 @@ def test_a_scan_within_the_budget_is_done_at_once(codec: int) -> None:
 
 
 @pytest.mark.parametrize("codec", range(1, 5))
-def test_unfolded_bytes_are_taken_from_the_budget(codec: int) -> None:
+def test_decompressed_bytes_are_taken_from_the_budget(codec: int) -> None:
     budget = ScanBudget(2000)
     assert Counting(bomb(64 << 10, codec)).run_within(budget)
-    assert budget.left_us <= 2000 - (64 << 10) // UNFOLDED_BYTES_PER_US
+    assert budget.left_us <= 2000 - (64 << 10) // DECOMPRESSED_BYTES_PER_US
 
 
 @pytest.mark.parametrize("codec", range(5))
@@ -71,7 +71,7 @@ def test_a_scan_of_too_many_records_is_left_to_its_steps(codec: int) -> None:
 
 
 @pytest.mark.parametrize("codec", range(1, 5))
-def test_a_batch_that_unfolds_beyond_the_budget_takes_it_all_and_is_left(codec: int) -> None:
+def test_a_batch_that_decompresses_beyond_the_budget_uses_it_up_and_is_left(codec: int) -> None:
     scan, budget = Counting(bomb(BYTES_MAX // 2, codec)), ScanBudget(2000)
     assert not scan.run_within(budget)
     assert budget.left_us == 0
@@ -80,7 +80,7 @@ def test_a_batch_that_unfolds_beyond_the_budget_takes_it_all_and_is_left(codec: 
 
 
 @pytest.mark.parametrize("codec", range(1, 5))
-def test_a_batch_that_unfolds_beyond_the_cap_fails_both_ways(codec: int) -> None:
+def test_a_batch_that_decompresses_beyond_the_limit_fails_both_ways(codec: int) -> None:
     for run in (lambda scan: scan.run_within(ScanBudget(PLENTY_US)), lambda scan: [*scan.steps()]):
         scan = Counting(bomb(BYTES_MAX, codec))
         run(scan)
@@ -106,7 +106,7 @@ def test_a_million_records_in_a_small_batch_take_no_time_within_a_budget() -> No
 
 
 def header_bomb(count: int, codec: int = 4) -> Batch:
-    """One record with so many headers of two bytes."""
+    """One record with `count` headers of two bytes."""
     headers = (("", None),) * count
     return Batch(build_batch([Record(0, 0, b"k", None, headers)], codec=codec))
 
@@ -126,13 +126,13 @@ def test_a_record_of_very_many_headers_takes_the_budget_and_is_left_to_steps(cod
     again = Counting(header_bomb(500_000, codec), 64 << 20)
     assert cpu_seconds(lambda: again.run_within(ScanBudget(10_000))) < 0.05
     assert (scan.count, budget.left_us) == (0, 0)
-    assert scan.cost_us > 9000 > estimate  # No second attempt is as cheap as the first one seemed.
+    assert scan.cost_us > 9000 > estimate  # A second attempt is estimated higher.
     assert len(list(scan.steps())) >= 500_000 // HEADERS_PER_PAUSE * HEADERS_PAUSE_US // STEP_US
     assert scan.count == 1
 
 
 @pytest.mark.parametrize("codec", range(1, 5))
-def test_steps_with_a_cap_of_their_own_do_nothing_with_a_larger_body(codec: int) -> None:
+def test_steps_with_a_lower_limit_raise_larger_before_any_work(codec: int) -> None:
     scan = Counting(bomb(BYTES_MAX // 2, codec))
     with pytest.raises(Larger):
         list(scan.steps(BYTES_MAX // 4))

@@ -1,4 +1,4 @@
-"""Leaders and followers with one mistake each. The model has to catch every one of them."""
+"""Leaders and followers with one bug each. The model must find every one of them."""
 
 from ottla.model.errors import ErrorCode, Refusal
 from ottla.model.types import Monotonic, NodeId, Offset
@@ -6,7 +6,7 @@ from ottla.replication.divergence import EpochEnds, divergence
 from ottla.replication.follower import Action, Answer, Follower, Truncate
 from ottla.replication.leader import Leader
 from ottla.replication.replica import Replica
-from tests.unit.replication.modelling import LedLog
+from tests.unit.replication.partition_model import LedLog
 
 
 class CountsOnlyItself(Leader):
@@ -19,7 +19,7 @@ class CountsOnlyItself(Leader):
 
 
 class LetsJoinTooEarly(Leader):
-    """Whoever fetches is in sync."""
+    """Every fetching replica counts as in sync."""
 
     __slots__ = ()
 
@@ -28,7 +28,7 @@ class LetsJoinTooEarly(Leader):
 
 
 class ForgetsBrokerEpochs(Leader):
-    """An earlier process of a broker vouches for a later one."""
+    """A fetch of an earlier incarnation counts for a later one."""
 
     __slots__ = ()
 
@@ -37,7 +37,7 @@ class ForgetsBrokerEpochs(Leader):
 
 
 class ForgetsWhatItProposed(Leader):
-    """A replica that the controller may have let in already does not count yet."""
+    """Members of a pending proposal are not counted."""
 
     __slots__ = ()
 
@@ -57,7 +57,7 @@ class CommitsWhatTooFewHold(Leader):
 
 
 class ForgetsToTruncate(Follower):
-    """It does not say which epoch wrote its last record, so nobody tells it where it parts."""
+    """It names no last fetched epoch, so the leader never reports divergence."""
 
     __slots__ = ()
 
@@ -87,7 +87,7 @@ def parts_by_epoch(
 
 
 class TruncatesToTheHighWatermark(Follower):
-    """Where logs part, everything that is not known as committed goes (before KIP-101)."""
+    """Divergence truncates everything above the high watermark (before KIP-101)."""
 
     __slots__ = ()
 
@@ -99,7 +99,7 @@ class TruncatesToTheHighWatermark(Follower):
 
 
 class BelievesLateAnswers(Follower):
-    """An answer to an earlier fetch counts like one to the last."""
+    """A response to an earlier fetch is processed."""
 
     __slots__ = ()
 
@@ -111,7 +111,7 @@ class BelievesLateAnswers(Follower):
 
 
 class BelievesTheHighWatermark(Follower):
-    """The leader's high watermark is taken over, however short the log is."""
+    """The leader's high watermark is copied, even beyond the log end."""
 
     __slots__ = ()
 
@@ -120,7 +120,7 @@ class BelievesTheHighWatermark(Follower):
 
 
 class LetsJoinAtTheHighWatermark(Leader):
-    """To have what this leader knows as committed is enough, wherever its epoch began."""
+    """Reaching the high watermark is enough to join, without the start of the leader's epoch."""
 
     __slots__ = ()
 

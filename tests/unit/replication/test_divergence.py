@@ -1,10 +1,10 @@
-"""Where a leader sees that a follower's log parts from its own."""
+"""Divergence of a follower's log as the leader sees it."""
 
 import pytest
 
 from ottla.model.errors import ErrorCode, Refusal
 from ottla.replication.divergence import divergence
-from tests.unit.replication.modelling import ModelLog
+from tests.unit.replication.partition_model import ModelLog
 
 
 def log(*epochs: int) -> ModelLog:

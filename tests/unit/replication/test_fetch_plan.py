@@ -3,7 +3,7 @@ from ottla.model.types import Monotonic, NodeId
 from ottla.protocol.messages import fetch as wire
 from ottla.replication.fetch_plan import FetchPlan, Key, Limits
 from ottla.replication.follower import Follower
-from tests.unit.replication.modelling import ModelLog
+from tests.unit.replication.partition_model import ModelLog
 
 NOW = Monotonic(0)
 TOPIC = b"t" * 16
@@ -31,7 +31,7 @@ def asked(request: wire.Request | None) -> list[tuple[int, int]]:
     return [(p.partition, p.fetch_offset) for t in request.topics for p in t.partitions]
 
 
-def test_the_first_request_names_all_and_says_who_asks() -> None:
+def test_first_request_names_all_partitions_and_the_replica() -> None:
     planning = Planning(3)
     request = planning.request()
     assert asked(request) == [(0, 0), (1, 0), (2, 0)]
@@ -42,7 +42,7 @@ def test_the_first_request_names_all_and_says_who_asks() -> None:
     assert (partition.current_leader_epoch, partition.last_fetched_epoch) == (5, -1)
 
 
-def test_later_ones_name_what_changed() -> None:
+def test_later_requests_name_only_changed_partitions() -> None:
     planning = Planning(3)
     planning.request()
     assert planning.answer(77, 0, wire.PartitionData(1)) == [(TOPIC, 1)]
@@ -58,7 +58,7 @@ def test_later_ones_name_what_changed() -> None:
     assert request.session_epoch == 2
 
 
-def test_what_is_not_followed_any_more_is_forgotten() -> None:
+def test_partition_no_longer_followed_is_forgotten() -> None:
     planning = Planning(2)
     planning.request()
     planning.plan.unfollow((TOPIC, 0))
@@ -69,7 +69,7 @@ def test_what_is_not_followed_any_more_is_forgotten() -> None:
     assert len(planning.plan) == 1
 
 
-def test_a_lost_answer_begins_a_new_session_with_everything() -> None:
+def test_lost_response_starts_a_new_session_with_all_partitions() -> None:
     planning = Planning(2)
     planning.request()
     planning.answer()
@@ -81,7 +81,7 @@ def test_a_lost_answer_begins_a_new_session_with_everything() -> None:
     assert (request.session_id, request.session_epoch) == (0, 0)
 
 
-def test_a_session_that_the_leader_does_not_know_begins_anew() -> None:
+def test_session_unknown_to_the_leader_is_reopened() -> None:
     for error, session_id in (
         (ErrorCode.FETCH_SESSION_ID_NOT_FOUND, 0),
         (ErrorCode.INVALID_FETCH_SESSION_EPOCH, 77),
@@ -97,14 +97,14 @@ def test_a_session_that_the_leader_does_not_know_begins_anew() -> None:
         assert (request.session_id, request.session_epoch) == (session_id, 0)
 
 
-def test_a_leader_without_room_for_sessions_is_asked_for_everything_each_time() -> None:
+def test_without_a_session_each_request_names_all_partitions() -> None:
     planning = Planning(1)
     planning.request()
     planning.answer(0)
     assert asked(planning.request()) == [(0, 0)]
 
 
-def test_a_partition_that_failed_is_left_out_for_a_while() -> None:
+def test_failed_partition_is_left_out_until_its_backoff_ends() -> None:
     planning = Planning(2)
     planning.request()
     planning.answer(77, 0, wire.PartitionData(0))
@@ -118,8 +118,8 @@ def test_a_partition_that_failed_is_left_out_for_a_while() -> None:
     assert planning.plan.next_retry_at() is None
 
 
-def test_what_was_refused_is_asked_anew_though_its_time_to_wait_is_over_already() -> None:
-    """A busy broker looks at it so late: the leader does not, unless it is asked."""
+def test_refused_partition_is_sent_again_when_its_backoff_already_ended() -> None:
+    """A late check on a busy broker: the leader ignores the partition unless it is sent again."""
     planning = Planning(2)
     planning.request()
     refused = wire.PartitionData(0, error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)
@@ -128,7 +128,7 @@ def test_what_was_refused_is_asked_anew_though_its_time_to_wait_is_over_already(
     assert asked(planning.request(1000)) == [(0, 0)]
 
 
-def test_what_was_out_of_range_is_asked_anew_though_it_is_the_same() -> None:
+def test_out_of_range_partition_is_sent_again_with_the_same_offset() -> None:
     planning = Planning(1)
     planning.request()
     planning.answer(77, 0, wire.PartitionData(0, error_code=ErrorCode.OFFSET_OUT_OF_RANGE))
@@ -136,7 +136,7 @@ def test_what_was_out_of_range_is_asked_anew_though_it_is_the_same() -> None:
     assert asked(planning.request()) == [(0, 0)]
 
 
-def test_what_could_not_be_written_is_asked_anew() -> None:
+def test_partition_whose_append_failed_is_sent_again() -> None:
     planning = Planning(1)
     planning.request()
     planning.answer(77, 0, wire.PartitionData(0, records=b"x"))
@@ -144,7 +144,7 @@ def test_what_could_not_be_written_is_asked_anew() -> None:
     assert asked(planning.request(1000)) == [(0, 0)]
 
 
-def test_an_answer_of_an_earlier_epoch_is_dropped() -> None:
+def test_response_of_an_earlier_epoch_is_dropped() -> None:
     planning = Planning(1)
     planning.request()
     planning.plan.follow((TOPIC, 0), Follower(planning.logs[TOPIC, 0], 6, 0, backoff_ms=50))
@@ -154,7 +154,7 @@ def test_an_answer_of_an_earlier_epoch_is_dropped() -> None:
     assert request.topics[0].partitions[0].current_leader_epoch == 6
 
 
-def test_nothing_to_fetch_is_no_request() -> None:
+def test_no_request_without_partitions() -> None:
     assert FetchPlan(NodeId(2), Limits()).next_request(20, NOW) is None
     planning = Planning(1)
     planning.plan.unfollow((TOPIC, 0))
@@ -172,7 +172,7 @@ def test_quiet_partitions_cost_nothing() -> None:
         planning.answer(77)
 
 
-def test_new_partitions_do_not_wait_for_the_answer_that_is_under_way() -> None:
+def test_new_partitions_are_sent_while_a_request_is_in_flight() -> None:
     planning = Planning(1)
     first = planning.request()
     assert first is not None
@@ -187,12 +187,12 @@ def test_new_partitions_do_not_wait_for_the_answer_that_is_under_way() -> None:
     assert asked(more) == [(1, 0)]
     assert more is not None
     assert more.session_epoch == 2
-    assert planning.request() is None  # Two are enough.
+    assert planning.request() is None  # At most two requests in flight.
     assert planning.answer(77, 0, wire.PartitionData(0)) == [(TOPIC, 0)]
     assert planning.answer(77, 0, wire.PartitionData(1)) == [(TOPIC, 1)]
 
 
-def test_an_answer_to_what_was_asked_anew_is_dropped() -> None:
+def test_response_to_an_outdated_fetch_state_is_dropped() -> None:
     planning = Planning(2)
     planning.request()
     planning.answer()

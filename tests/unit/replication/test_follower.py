@@ -12,13 +12,13 @@ from ottla.replication.follower import (
     State,
     Truncate,
 )
-from tests.unit.replication.modelling import ModelLog
+from tests.unit.replication.partition_model import ModelLog
 
 NOW = Monotonic(100)
 
 
 def log(*epochs: int) -> ModelLog:
-    """A log of one record for each epoch that is named."""
+    """A log with one record for each given epoch."""
     made = ModelLog()
     for value, epoch in enumerate(epochs):
         made.append(epoch, value)
@@ -46,10 +46,10 @@ def test_records_are_appended_where_the_log_ends() -> None:
     assert answered(following, has_records=True, high_watermark=3) == Append()
     own.append(1, 7)
     following.appended(9)
-    assert following.high_watermark == 3  # Not past what is here.
+    assert following.high_watermark == 3  # Not beyond the log end.
 
 
-def test_an_empty_answer_tells_how_far_all_is_committed() -> None:
+def test_empty_response_advances_the_high_watermark() -> None:
     following = follower(log(1, 1, 1))
     assert answered(following, high_watermark=2) is None
     assert following.high_watermark == 2
@@ -57,7 +57,7 @@ def test_an_empty_answer_tells_how_far_all_is_committed() -> None:
     assert following.high_watermark == 2
 
 
-def test_an_answer_to_what_is_not_asked_any_more_is_ignored() -> None:
+def test_response_to_an_outdated_fetch_is_ignored() -> None:
     following = follower(log(1, 1, 1))
     late = Answer(0, 3, 0, True)
     assert following.answered(late, asked_offset=2, asked_epoch=1, now=NOW) is None
@@ -73,10 +73,10 @@ def test_an_answer_to_what_is_not_asked_any_more_is_ignored() -> None:
         ((1, 1, 3, 3), (2, 3), 2),  # Nor did we have its epoch 2: back to where 1 ended.
         ((1, 1, 1, 3), (2, 2), 3),  # The same; how its epoch 1 ended is asked with the next fetch.
         ((3, 3), (1, 1), 0),  # All of ours is newer than what we share.
-        ((1, 1, 1), (1, -1), 1),  # It cannot tell: what is committed is safe.
+        ((1, 1, 1), (1, -1), 1),  # Unknown to the leader: keep the committed part.
     ],
 )
-def test_a_log_is_cut_where_it_parts_from_the_leaders(
+def test_log_is_truncated_where_it_diverges_from_the_leaders(
     epochs: tuple[int, ...], told: tuple[int, int], offset: int
 ) -> None:
     own = log(*epochs)
@@ -87,7 +87,7 @@ def test_a_log_is_cut_where_it_parts_from_the_leaders(
     assert following.high_watermark <= offset
 
 
-def test_a_log_that_does_not_know_its_epochs_keeps_what_was_committed() -> None:
+def test_log_without_epochs_is_truncated_to_the_high_watermark() -> None:
     own = log(1, 1, 1)
     own.starts.clear()
     assert follower(own, high_watermark=2).first_action() == Truncate(2)
@@ -95,7 +95,7 @@ def test_a_log_that_does_not_know_its_epochs_keeps_what_was_committed() -> None:
     assert follower(log(1, 1), high_watermark=0).first_action() is None
 
 
-def test_out_of_range_asks_where_the_leaders_log_lies() -> None:
+def test_out_of_range_asks_for_the_leaders_start_and_end() -> None:
     following = follower(log(1, 1, 1))
     assert answered(following, error_code=ErrorCode.OFFSET_OUT_OF_RANGE) == AskOffsets()
     assert following.state is State.ASKING
@@ -105,7 +105,7 @@ def test_out_of_range_asks_where_the_leaders_log_lies() -> None:
     assert following.leader_offsets(7, 9, NOW) == StartAt(7)
 
 
-def test_out_of_range_of_an_offset_that_the_leader_has_is_tried_again_after_a_while() -> None:
+def test_out_of_range_for_an_offset_in_range_is_retried_after_a_backoff() -> None:
     following = follower(log(1, 1, 1))
     for wait_ms in (10, 20, 40, 50):
         assert answered(following, error_code=ErrorCode.OFFSET_OUT_OF_RANGE) == AskOffsets()
@@ -114,7 +114,7 @@ def test_out_of_range_of_an_offset_that_the_leader_has_is_tried_again_after_a_wh
         assert following.may_fetch(Monotonic(NOW + wait_ms))
 
 
-def test_a_follower_that_begins_anew_has_all_that_is_committed_before() -> None:
+def test_follower_restarted_at_an_offset_has_it_as_high_watermark() -> None:
     own = log(1, 1, 1)
     following = follower(own, high_watermark=1)
     own.log_start_offset = 3
@@ -129,7 +129,7 @@ def test_a_fenced_follower_waits_for_the_metadata_log() -> None:
     assert not following.may_fetch(Monotonic(10**9))
 
 
-def test_any_other_error_is_tried_again_after_a_while() -> None:
+def test_any_other_error_is_retried_after_a_backoff() -> None:
     following = follower(log(1))
     for wait_ms in (10, 20, 40, 50, 50):
         answered(following, error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)
@@ -141,24 +141,24 @@ def test_any_other_error_is_tried_again_after_a_while() -> None:
     assert following.may_fetch(Monotonic(NOW + 10))
 
 
-def test_the_leader_knows_what_we_have_once_it_has_answered_a_fetch_of_it() -> None:
+def test_leader_knows_our_end_once_it_has_answered_a_fetch() -> None:
     own = log(1, 1)
     following = follower(own)
     answered(following, error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)
-    assert not following.has_heard
+    assert not following.is_known_to_leader
     answered(following, diverging=(1, 1))
-    assert not following.has_heard
+    assert not following.is_known_to_leader
     following.answered(Answer(0, 0, 0, False), asked_offset=9, asked_epoch=1, now=NOW)
-    assert not following.has_heard, "that was asked for when the log was another"
+    assert not following.is_known_to_leader, "that was asked for when the log was another"
     answered(following)
-    assert following.has_heard
+    assert following.is_known_to_leader
 
 
 @pytest.mark.parametrize("useless", [{"diverging": (1, 1)}, {"has_records": True}])
-def test_an_answer_that_could_not_be_acted_upon_does_not_shorten_the_wait(
+def test_response_that_could_not_be_processed_does_not_reset_the_backoff(
     useless: dict[str, object],
 ) -> None:
-    """There is no room to cut the log, or the records are damaged: each time anew."""
+    """Truncation or append fails each time: a full disk, or damaged records."""
     own = log(1, 1)
     following = follower(own)
     for wait_ms in (10, 20, 40, 50):

@@ -50,7 +50,7 @@ def proposal(*members: tuple[NodeId, int]) -> ProposeIsr:
     return ProposeIsr(members, 5, 7)
 
 
-def test_a_record_is_committed_when_everyone_in_sync_holds_it() -> None:
+def test_a_record_is_committed_when_all_of_the_isr_holds_it() -> None:
     leading = Leading()
     assert leading.appended(11) == []
     assert leading.fetched(TWO, 11) == []
@@ -58,24 +58,24 @@ def test_a_record_is_committed_when_everyone_in_sync_holds_it() -> None:
     assert leading.leader.high_watermark == 11
 
 
-def test_a_new_leader_does_not_commit_what_is_not_on_its_disk_yet() -> None:
+def test_new_leader_does_not_commit_its_unsynced_records() -> None:
     leading = Leading((ONE,), replicas=(ONE,), isr_min=1, high_watermark=4, own_end=7)
     assert leading.tick(1) == [Committed(7)]
     assert leading.leader.appended(10, Monotonic(2), own_end=10) == [Committed(10)]
 
 
-def test_a_leader_that_nobody_follows_commits_at_once() -> None:
+def test_leader_without_followers_commits_at_once() -> None:
     leading = Leading((ONE,), replicas=(ONE,), isr_min=1)
     assert leading.appended(12) == [Committed(12)]
 
 
-def test_what_is_not_synced_does_not_count() -> None:
+def test_unsynced_records_of_the_leader_do_not_count() -> None:
     leading = Leading((ONE,), replicas=(ONE,), isr_min=1)
     assert leading.leader.appended(12, Monotonic(1), own_end=10) == []
     assert leading.leader.appended(12, Monotonic(2), own_end=12) == [Committed(12)]
 
 
-def test_below_the_minimum_nothing_is_committed_and_nothing_accepted() -> None:
+def test_below_min_isr_nothing_is_committed_or_accepted() -> None:
     leading = Leading((ONE,))
     assert leading.leader.is_under_min_isr
     assert leading.appended(11) == []
@@ -84,7 +84,7 @@ def test_below_the_minimum_nothing_is_committed_and_nothing_accepted() -> None:
     assert refused.value.code == ErrorCode.NOT_ENOUGH_REPLICAS
 
 
-def test_the_minimum_is_never_more_than_there_are_replicas() -> None:
+def test_min_isr_is_capped_by_the_number_of_replicas() -> None:
     leading = Leading((ONE,), replicas=(ONE,), isr_min=2)
     leading.leader.check_enough_replicas()
     assert leading.appended(11) == [Committed(11)]
@@ -98,8 +98,8 @@ def test_a_slow_follower_leaves_the_isr() -> None:
     leading.fetched(TWO, 11, now=20)
     assert leading.tick(31) == []
     assert leading.tick(32) == [proposal((ONE, -1), (TWO, 20))]
-    assert leading.tick(99) == []  # One question at a time.
-    assert leading.leader.high_watermark == 10  # Until it is decided, 3 is still waited for.
+    assert leading.tick(99) == []  # One proposal at a time.
+    assert leading.leader.high_watermark == 10  # Until it is decided, 3 still counts.
     decided = Assignment(5, 8, ALL, (ONE, TWO))
     pending = leading.leader.pending
     assert pending is not None
@@ -107,8 +107,8 @@ def test_a_slow_follower_leaves_the_isr() -> None:
     assert leading.leader.assigned(decided, 11, Monotonic(41)) == [Committed(11)]
 
 
-def test_a_smaller_isr_counts_under_the_minimum_that_was_set_before_it() -> None:
-    """The answer may come before the metadata log, which tells of a minimum that was raised."""
+def test_smaller_isr_takes_effect_only_with_the_metadata_log() -> None:
+    """The response may come before the metadata log, which brings a raised minimum."""
     leading = Leading((ONE, TWO), isr_min=1)
     leading.appended(11)
     (asked,) = leading.tick(99)
@@ -116,20 +116,20 @@ def test_a_smaller_isr_counts_under_the_minimum_that_was_set_before_it() -> None
     decided = Assignment(5, 8, ALL, (ONE,))
     assert leading.leader.isr_decided(asked, decided, Monotonic(100)) == []
     assert leading.leader.high_watermark == 10
-    assert leading.tick(101) == []  # It is still asked for.
+    assert leading.tick(101) == []  # The proposal is still pending.
     leading.leader.isr_min = 2
     assert leading.leader.assigned(decided, 11, Monotonic(102)) == []
     assert leading.leader.high_watermark == 10
 
 
-def test_a_follower_without_new_records_to_fetch_stays() -> None:
+def test_caught_up_follower_stays_in_the_isr_without_new_records() -> None:
     leading = Leading()
     leading.fetched(TWO, 10)
     leading.fetched(THREE, 10)
     assert leading.tick(10_000) == []
 
 
-def test_a_record_after_a_long_silence_makes_nobody_late() -> None:
+def test_append_after_a_long_silence_makes_no_follower_lag() -> None:
     leading = Leading()
     leading.fetched(TWO, 10)
     leading.fetched(THREE, 10)
@@ -138,38 +138,38 @@ def test_a_record_after_a_long_silence_makes_nobody_late() -> None:
     assert leading.tick(5_031) == [proposal((ONE, -1))]
 
 
-def test_a_follower_that_has_all_joins_the_isr() -> None:
+def test_caught_up_follower_joins_the_isr() -> None:
     leading = Leading((ONE, TWO))
     leading.fetched(TWO, 10)
     assert leading.fetched(THREE, 9) == []
     assert leading.fetched(THREE, 10) == [proposal((ONE, -1), (TWO, 20), (THREE, 30))]
 
 
-def test_it_does_not_join_below_where_the_leaders_epoch_began() -> None:
+def test_follower_below_the_epoch_start_does_not_join_the_isr() -> None:
     leading = Leading((ONE, TWO), high_watermark=3)
     assert leading.fetched(THREE, 9) == []
     assert not leading.leader.is_high_watermark_known
     assert leading.fetched(THREE, 10) != []
 
 
-def test_a_broker_that_is_fenced_or_of_another_incarnation_does_not_join() -> None:
+def test_fenced_broker_or_other_incarnation_does_not_join_the_isr() -> None:
     leading = Leading((ONE, TWO))
     assert leading.fetched(THREE, 10, epoch=29) == []
     leading.eligible.clear()
     assert leading.fetched(THREE, 10) == []
 
 
-def test_whoever_may_be_in_the_isr_already_is_waited_for() -> None:
+def test_members_of_a_pending_proposal_hold_the_high_watermark() -> None:
     leading = Leading((ONE, TWO))
     leading.fetched(TWO, 10)
-    leading.fetched(THREE, 10)  # Asked for; the controller may have let it in.
+    leading.fetched(THREE, 10)  # Proposed; the controller may have accepted it.
     assert leading.appended(11) == []
     assert leading.fetched(TWO, 11) == []
     assert leading.tick(500) == []
     assert leading.fetched(THREE, 11) == [Committed(11)]
 
 
-def test_one_that_has_all_but_may_not_join_is_not_waited_for() -> None:
+def test_ineligible_caught_up_replica_does_not_hold_the_high_watermark() -> None:
     leading = Leading((ONE, TWO))
     leading.eligible.discard((THREE, 30))
     leading.fetched(THREE, 10)
@@ -177,20 +177,20 @@ def test_one_that_has_all_but_may_not_join_is_not_waited_for() -> None:
     assert leading.fetched(TWO, 11) == [Committed(11)]
 
 
-def test_one_that_left_the_isr_is_not_waited_for_before_it_fetches_again() -> None:
-    """The controller hears it again at once, but its own connections may take a while."""
+def test_replica_that_left_the_isr_holds_the_high_watermark_only_after_a_fetch() -> None:
+    """The controller gets its heartbeat at once, but its fetch connections may take a while."""
     leading = Leading()
     leading.fetched(THREE, 10)
-    leading.eligible.discard((THREE, 30))  # Fenced, and so out of the ISR.
+    leading.eligible.discard((THREE, 30))  # Fenced, and so removed from the ISR.
     leading.leader.assigned(Assignment(5, 8, ALL, (ONE, TWO)), 10, Monotonic(2))
     leading.appended(11, now=3)
     assert leading.fetched(TWO, 11, now=3) == [Committed(11)]
-    leading.eligible.add((THREE, 30))  # It is back, long before it could be called slow.
+    leading.eligible.add((THREE, 30))  # It returns long before it would count as lagging.
     leading.appended(12, now=4)
     assert leading.fetched(TWO, 12, now=4) == [Committed(12)]
 
 
-def test_one_that_comes_back_is_waited_for_as_soon_as_it_has_caught_up() -> None:
+def test_returning_replica_holds_the_high_watermark_once_caught_up() -> None:
     leading = Leading()
     leading.leader.assigned(Assignment(5, 8, ALL, (ONE, TWO)), 10, Monotonic(2))
     (asked,) = leading.fetched(THREE, 10, now=3)
@@ -201,7 +201,7 @@ def test_one_that_comes_back_is_waited_for_as_soon_as_it_has_caught_up() -> None
     assert Committed(11) in leading.fetched(THREE, 11, now=5)
 
 
-def test_a_refused_proposal_is_given_up_repeated_or_left_to_the_metadata_log() -> None:
+def test_refused_proposal_is_dropped_repeated_or_left_to_the_metadata_log() -> None:
     for code, is_pending, repeated in (
         (ErrorCode.INELIGIBLE_REPLICA, False, False),
         (ErrorCode.INVALID_UPDATE_VERSION, True, False),
@@ -215,7 +215,7 @@ def test_a_refused_proposal_is_given_up_repeated_or_left_to_the_metadata_log() -
         assert (leading.leader.pending is asked) == is_pending
 
 
-def test_who_caught_up_while_another_was_asked_for_is_proposed_next() -> None:
+def test_replica_caught_up_during_a_proposal_is_in_the_next_one() -> None:
     leading = Leading((ONE,), isr_min=1)
     (asked,) = leading.fetched(TWO, 10)
     assert asked == proposal((ONE, -1), (TWO, 20))
@@ -226,7 +226,7 @@ def test_who_caught_up_while_another_was_asked_for_is_proposed_next() -> None:
     assert effects == [ProposeIsr(((ONE, -1), (TWO, 20), (THREE, 30)), 5, 8)]
 
 
-def test_who_is_unfenced_after_it_caught_up_joins_then() -> None:
+def test_caught_up_replica_joins_when_it_is_unfenced() -> None:
     leading = Leading((ONE, TWO))
     leading.eligible.discard((THREE, 30))
     assert leading.fetched(THREE, 10) == []
@@ -234,7 +234,7 @@ def test_who_is_unfenced_after_it_caught_up_joins_then() -> None:
     assert leading.leader.reconsider(Monotonic(2)) != []
 
 
-def test_an_answer_that_comes_after_the_metadata_log_changes_nothing() -> None:
+def test_alter_partition_response_after_the_metadata_log_changes_nothing() -> None:
     leading = Leading((ONE, TWO))
     (asked,) = leading.fetched(THREE, 10)
     assert isinstance(asked, ProposeIsr)
@@ -247,7 +247,7 @@ def test_an_answer_that_comes_after_the_metadata_log_changes_nothing() -> None:
     assert leading.leader.assigned(stale, 10, Monotonic(4)) == []
 
 
-def test_a_new_epoch_begins_where_the_log_ends() -> None:
+def test_new_epoch_starts_at_the_log_end() -> None:
     leading = Leading()
     leading.appended(20)
     leading.leader.assigned(Assignment(6, 8, ALL, ALL), 20, Monotonic(5))
@@ -255,7 +255,7 @@ def test_a_new_epoch_begins_where_the_log_ends() -> None:
     assert not leading.leader.is_high_watermark_known
 
 
-def test_a_replica_that_is_moved_in_is_followed_from_then_on() -> None:
+def test_added_replica_is_tracked() -> None:
     leading = Leading()
     with pytest.raises(Refusal) as refused:
         leading.fetched(NodeId(4), 10, epoch=40)

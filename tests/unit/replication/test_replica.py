@@ -9,7 +9,7 @@ def at(now: int) -> Monotonic:
     return Monotonic(now)
 
 
-def test_a_replica_that_asks_for_our_end_has_all() -> None:
+def test_replica_fetching_at_our_end_is_caught_up() -> None:
     replica = Replica()
     replica.fetched(10, our_end=10, broker_epoch=1, now=at(100))
     assert replica.end == 10
@@ -18,17 +18,17 @@ def test_a_replica_that_asks_for_our_end_has_all() -> None:
     assert not replica.is_caught_up(11, 5, at(106))
 
 
-def test_reaching_an_earlier_end_proves_that_it_had_all_at_that_time() -> None:
+def test_reaching_an_earlier_end_proves_it_was_caught_up_then() -> None:
     replica = Replica()
     replica.fetched(5, our_end=10, broker_epoch=1, now=at(100))
     assert not replica.is_caught_up(10, 50, at(100))
     replica.fetched(10, our_end=20, broker_epoch=1, now=at(130))
     assert replica.caught_up_at == 100
     replica.fetched(15, our_end=30, broker_epoch=1, now=at(160))
-    assert replica.caught_up_at == 100  # It falls behind for good.
+    assert replica.caught_up_at == 100  # From now on it only falls behind.
 
 
-def test_an_earlier_process_of_a_broker_proves_nothing() -> None:
+def test_fetch_of_an_earlier_incarnation_is_refused() -> None:
     replica = Replica()
     replica.fetched(3, our_end=10, broker_epoch=7, now=at(100))
     with pytest.raises(Refusal) as refused:
@@ -39,7 +39,7 @@ def test_an_earlier_process_of_a_broker_proves_nothing() -> None:
     assert (replica.end, replica.broker_epoch) == (1, 8)
 
 
-def test_a_new_epoch_of_the_same_leader_gives_everyone_in_sync_time() -> None:
+def test_new_epoch_of_the_same_leader_restarts_the_lag_of_isr_members() -> None:
     replica = Replica()
     replica.fetched(3, our_end=10, broker_epoch=7, now=at(100))
     replica.epoch_begun(10, at(500), is_in_isr=True)

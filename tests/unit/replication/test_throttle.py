@@ -12,7 +12,7 @@ def test_without_a_rate_nothing_waits() -> None:
     assert throttle.free_at(Monotonic(0)) is None
 
 
-def test_what_was_too_much_is_waited_out() -> None:
+def test_bytes_beyond_the_rate_delay_the_next() -> None:
     throttle = Throttle(1000)
     throttle.record(500, Monotonic(0))
     assert not throttle.is_exceeded(Monotonic(10))
@@ -30,7 +30,7 @@ def test_a_burst_is_forgotten_with_its_window() -> None:
     assert not throttle.is_exceeded(Monotonic(3000))
 
 
-def test_a_rate_of_nothing_holds_all_up_that_comes_after_the_first() -> None:
+def test_rate_zero_blocks_after_the_first_bytes() -> None:
     throttle = Throttle(0)
     assert not throttle.is_exceeded(Monotonic(0))
     throttle.record(1, Monotonic(0))
@@ -52,7 +52,7 @@ def test_over_time_the_rate_holds(piece: int) -> None:
     assert sent == pytest.approx(10_000 * 120, rel=0.15, abs=piece)
 
 
-def test_a_rate_that_changes_counts_at_once() -> None:
+def test_changed_rate_takes_effect_at_once() -> None:
     throttle = Throttle(10)
     throttle.record(5000, Monotonic(0))
     assert throttle.is_exceeded(Monotonic(1))

@@ -22,7 +22,7 @@ from ottla.model.errors import Damaged, ErrorCode, ProtocolError, Refusal
 from ottla.model.machine import StateMachine
 from ottla.model.types import Monotonic, Offset
 from ottla.records.batch import HEADER_BYTES, Batch
-from ottla.records.folding import Folded, Stored, fold, read_stored
+from ottla.records.key_fold import Folded, Stored, fold, read_stored
 from ottla.records.record import CONTROL_KEY, BadRecords, Record, build_batch
 
 if TYPE_CHECKING:

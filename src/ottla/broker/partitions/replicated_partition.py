@@ -145,7 +145,7 @@ class ReplicatedPartition(Partition):
 
     @property
     def is_known_to_leader(self) -> bool:
-        return self.is_leader or (self.follower is not None and self.follower.has_heard)
+        return self.is_leader or (self.follower is not None and self.follower.is_known_to_leader)
 
     @property
     def is_slow(self) -> bool:

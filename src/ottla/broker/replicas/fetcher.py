@@ -251,7 +251,7 @@ class ReplicaFetcher:
             has_records=bool(part.records),
             diverging=(diverging.epoch, diverging.end_offset) if diverging.epoch >= 0 else None,
         )
-        now, had_heard = self._context.now, follower.has_heard
+        now, was_known = self._context.now, follower.is_known_to_leader
         action = follower.answered(
             answer, asked_offset=asked.offset, asked_epoch=asked.last_epoch, now=now
         )
@@ -260,7 +260,7 @@ class ReplicaFetcher:
             action = self._append(partition, follower, part)
         if partition.follower is follower:
             partition.replicated()
-        if follower.has_heard and not had_heard:
+        if follower.is_known_to_leader and not was_known:
             self._heard_leader(partition)
         if is_empty:
             self._advance_start(partition, part.log_start_offset)

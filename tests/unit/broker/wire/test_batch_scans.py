@@ -15,8 +15,8 @@ from ottla.broker.wire.batch_scans import (
 from ottla.env.workers import Value
 from ottla.model.types import Monotonic
 from ottla.records.record import BadRecords
+from ottla.records.record_spans import HEADERS_PAUSE_US, HEADERS_PER_PAUSE, RECORDS_PER_STEP
 from ottla.records.scan import RECORD_US
-from ottla.records.skimming import HEADERS_PAUSE_US, HEADERS_PER_PAUSE, RECORDS_PER_STEP
 from tests.unit.records.test_scan import Counting, bomb, header_bomb, make_batch
 
 STEP_MS = 5

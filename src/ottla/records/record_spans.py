@@ -1,8 +1,8 @@
-"""A walk over the records of a batch that keeps nothing of them but where and when they are.
+"""Walk over the records of a batch that yields only offset, timestamp and positions.
 
-Keys, values and headers are passed over by their lengths, and checked as a reader checks them. A
-header may be as short as two bytes, and one record may have millions: the walk pauses among them,
-too, and says what they have cost, since no header of a batch tells their number.
+Keys, values and headers are skipped by their lengths, with the checks of a full reader. A header
+may be as short as two bytes, and one record may have millions: the walk pauses among them too and
+reports their cost, since their number is not known in advance.
 """
 
 from collections.abc import Iterator
@@ -20,19 +20,19 @@ from ottla.records.record import (
 )
 
 RECORDS_PER_STEP: Final = 1000
-# Few, since those behind the last pause are not counted. An estimate, on the slow side.
+# Small, since headers after the last pause are not counted. The cost is a pessimistic estimate.
 HEADERS_PER_PAUSE: Final = 400
 HEADERS_PAUSE_US: Final = 100
 
-# Offset, timestamp, whether there is a key, where the length of the key begins, and where the
-# record ends. A plain tuple: one with names takes three times as long to make.
+# Offset, timestamp, whether there is a key, position of the key's length, end of the record. A
+# plain tuple: a named one takes three times as long to create.
 Skimmed = tuple[Offset, int, bool, int, int]
 
 
 def skim(batch: Batch, data: bytes) -> Iterator[Skimmed | int]:
-    """Each record of `batch`, whose body unfolds to `data`; BadRecords where it makes no sense.
+    """Yield each record of `batch`, given its decompressed body `data`; BadRecords if malformed.
 
-    Between them come pauses, each the microseconds that headers took since the last one.
+    An int between them is a pause: the microseconds spent on headers since the last one.
     """
     fixed = batch.max_timestamp if batch.attributes & LOG_APPEND_TIME else None
     base_offset, base_timestamp = batch.base_offset, batch.base_timestamp
@@ -51,7 +51,7 @@ def skim(batch: Batch, data: bytes) -> Iterator[Skimmed | int]:
             if count:
                 position = _past_headers(data, position, count)
                 headers_left -= count
-            if position != end:  # Positions only grow: one past the end never comes back to it.
+            if position != end:  # Positions only grow, so one past the end never matches.
                 raise BadRecords(f"a record says that it ends at byte {end}, not at {position}")
             timestamp = base_timestamp + delta if fixed is None else fixed
             if not INT64_MIN <= timestamp <= INT64_MAX:
@@ -66,11 +66,10 @@ def skim(batch: Batch, data: bytes) -> Iterator[Skimmed | int]:
 
 
 def _read_body(data: bytes, position: int, end: int) -> tuple[int, int, bool, int, int, int]:
-    """A record behind its length: its deltas of timestamp and offset, and whether it has a key.
-
-    Then where the length of that begins, the number of headers, and where these begin.
+    """A record after its length field: timestamp and offset deltas, whether it has a key, position
+    of the key's length, number of headers, position of the headers.
     """
-    delta, position = read_varint(data, position + 1, 64)  # Behind its attributes.
+    delta, position = read_varint(data, position + 1, 64)  # After the attributes.
     offset_delta, tail = read_varint(data, position)
     key_bytes, position = read_varint(data, tail)
     if key_bytes > 0:
@@ -87,7 +86,7 @@ def _read_body(data: bytes, position: int, end: int) -> tuple[int, int, bool, in
 
 
 def _past_headers(data: bytes, position: int, count: int) -> int:
-    """Where so many headers end; varints of one byte, nearly all, are read in place."""
+    """Position after `count` headers. One-byte varints, the usual case, are decoded inline."""
     for _ in range(count):
         byte = data[position]
         if byte < 0x80 and not byte & 1:
@@ -100,7 +99,7 @@ def _past_headers(data: bytes, position: int, count: int) -> int:
         byte = data[position]
         if byte < 0x80 and not byte & 1:
             position += 1 + (byte >> 1)
-        elif byte == 1:  # The length of a missing value is -1, whose varint is 1.
+        elif byte == 1:  # -1, the length of a null value, is varint 1.
             position += 1
         else:
             size, position = read_varint(data, position)

@@ -1,4 +1,4 @@
-"""Folding keeps the last record of each key, and changes nothing else."""
+"""The fold keeps the last record of each key, and changes nothing else."""
 
 import tracemalloc
 
@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from ottla.records.batch import Batch
 from ottla.records.compression import Codec
-from ottla.records.folding import RECORDS_MAX, fold, stored
+from ottla.records.key_fold import RECORDS_MAX, fold, stored
 from ottla.records.record import BadRecords, Record, build_batch, read_records
 
 REPLACED = (b"o",)
@@ -30,7 +30,7 @@ def log(batches: list[list[tuple[bytes, bytes | None]]], codec: int = 0) -> byte
 
 
 def replay(records: list[tuple[bytes, bytes | None]]) -> list[object]:
-    """A machine that remembers: what is replaced, and all the rest in order with what it saw."""
+    """State after a replay: last value of each replaced key, and all other records in order."""
     state: dict[bytes, bytes | None] = {}
     seen: list[object] = []
     for key, value in records:
@@ -42,7 +42,7 @@ def replay(records: list[tuple[bytes, bytes | None]]) -> list[object]:
 
 
 @given(batches=Batches, codec=st.sampled_from([0, Codec.GZIP]))
-def test_a_machine_cannot_tell_the_difference(
+def test_replaying_a_fold_gives_the_same_state_as_the_full_log(
     batches: list[list[tuple[bytes, bytes | None]]], codec: int
 ) -> None:
     folded = fold(log(batches, codec), REPLACED)
@@ -63,7 +63,7 @@ def every(data: bytes) -> list[Record]:
     return found
 
 
-def test_what_follows_very_many_records_is_left_for_the_next_call() -> None:
+def test_batches_beyond_records_max_are_left_for_the_next_call() -> None:
     many = [(b"group", None)] * (RECORDS_MAX // 2)
     data = log([many, many, [(b"o1", b"a")]], Codec.ZSTD)
     folded = fold(data, REPLACED)
@@ -79,7 +79,7 @@ def test_only_the_last_of_a_run_is_kept() -> None:
     assert folded.next_offset == 5
 
 
-def test_a_batch_that_is_cut_is_left_for_the_next_stretch() -> None:
+def test_an_incomplete_batch_is_left_for_the_next_call() -> None:
     data = log([[(b"o1", b"a")], [(b"o2", b"b")]])
     folded = fold(data[:-1], REPLACED)
     assert folded.next_offset == 1
@@ -87,7 +87,7 @@ def test_a_batch_that_is_cut_is_left_for_the_next_stretch() -> None:
     assert fold(data[:70], REPLACED).next_offset is None
 
 
-def test_transactions_and_what_cannot_be_read_are_handed_on_and_not_passed() -> None:
+def test_transactional_and_unreadable_batches_are_returned_in_place() -> None:
     plain = build_batch([Record(0, 0, b"o1", b"a")])
     odd = build_batch([Record(1, 0, b"o1", b"b")], producer_id=7, is_transactional=True)
     broken = build_batch([Record(2, 0, b"o1", b"c")])
@@ -103,7 +103,9 @@ def test_transactions_and_what_cannot_be_read_are_handed_on_and_not_passed() -> 
 
 
 @given(data=st.binary(max_size=80), count=st.integers(0, 5))
-def test_it_takes_and_refuses_what_the_reader_of_records_does(data: bytes, count: int) -> None:
+def test_fold_accepts_and_refuses_the_same_bytes_as_the_record_reader(
+    data: bytes, count: int
+) -> None:
     batch = Batch(build_batch([Record(0, 0, b"k", b"v")]))
     batch.data = bytes(batch.data[:61]) + data
     batch.count = count
@@ -115,7 +117,7 @@ def test_it_takes_and_refuses_what_the_reader_of_records_does(data: bytes, count
         assert stored(batch) == expected
 
 
-def test_headers_are_passed_over_and_not_kept() -> None:
+def test_fold_skips_headers() -> None:
     count = 100_000
     headers = (("", None),) * count
     batch = Batch(build_batch([Record(3, 0, b"o1", b"v", headers), Record(4, 0, None, None)]))

@@ -1,9 +1,9 @@
-"""A partition on a few brokers in a world of messages that are late, lost and out of order.
+"""Model of one partition on a few brokers with late, lost and reordered messages.
 
-The leaders, followers and the controller are the real ones; logs, network and disks are lists. The
-checks are those of every event: what was acknowledged is on every replica that may lead, what a
-consumer saw was committed and stays, and logs that agree at one place agree below it. A `Plan`
-says how often what happens; with unclean elections only the last of these is promised.
+Leaders, followers and the controller are the production classes; logs, network and disks are lists.
+Checked after every event: acknowledged records are on every replica that may lead; records that a
+consumer saw were committed and stay; logs that agree at one offset agree below it. A `Plan` sets
+sizes and event rates; with unclean elections only the last check applies.
 """
 
 from collections.abc import Callable
@@ -27,12 +27,12 @@ WIRE_MAX = 40
 
 
 class Violation(AssertionError):
-    """The model broke a promise."""
+    """A check of the model failed."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Sizes, and the weights of what happens."""
+    """Sizes, and the weights of events."""
 
     nodes: int = 3
     isr_min: int = 2
@@ -48,13 +48,16 @@ class Plan:
     drop: int = 1
     fail_over: int = 0
     alive_min: int = 1
-    late: float = 0.3  # Messages that overtake others.
-    refilled: float = 0.2  # Answers whose file was truncated and refilled before they were sent.
+    late: float = 0.3  # Share of messages that overtake others.
+    # Share of responses whose file was truncated and rewritten before they were sent.
+    refilled: float = 0.2
     batches_max: int = 5
 
     @classmethod
     def swarm(cls, random: Random) -> "Plan":
-        """Followers that lag or not, many leaders or few, with and without appends in between."""
+        """Random rates: with and without lag, many or few elections, with and without appends
+        between.
+        """
         nodes = random.choice([2, 3, 3, 3, 4])
         return cls(
             nodes=nodes,
@@ -76,7 +79,7 @@ class Plan:
 
 
 class ModelLog:
-    """Records as (epoch, value), and which epoch began where."""
+    """Records as (epoch, value), and the start offset of each epoch."""
 
     def __init__(self) -> None:
         self.records: list[tuple[int, int]] = []
@@ -120,7 +123,7 @@ class ModelLog:
 
 @dataclass
 class LedLog:
-    """A leader's own epoch ends where its log does, though it may have no record yet."""
+    """A leader's own epoch ends at its log end, even without a record."""
 
     log: ModelLog
     leader_epoch: int
@@ -169,12 +172,12 @@ class Decided:
 class Node:
     id: int
     log: ModelLog = field(default_factory=ModelLog)
-    checkpoint: int = 0  # The high watermark as the disk has it.
+    checkpoint: int = 0  # The high watermark on disk.
     is_alive: bool = True
     broker_epoch: int = -1
     is_registered: bool = False
-    has_lost: bool = False  # Power went, and the controller does not know it yet.
-    seen: int = -1  # How much of the metadata it has read.
+    has_lost: bool = False  # It lost power, and the controller does not know it yet.
+    seen: int = -1  # Number of metadata versions read.
     leader: Leader | None = None
     follower: Follower | None = None
     parked: list[tuple[int, int]] = field(default_factory=list)  # End offset and value.
@@ -200,7 +203,7 @@ class Model:
         shows_all: bool = False,
         takes_newer_epochs: bool = False,
     ) -> None:
-        """The last arguments are mistakes: of its parts, or of the model's own shell."""
+        """The last arguments switch on mutants: of leader and follower, or of the model's shell."""
         self.random = Random(seed)
         self.plan = plan or Plan()
         self.leader_class, self.follower_class, self.parts = leader, follower, parts
@@ -218,7 +221,7 @@ class Model:
         self.history: list[tuple[Partition, dict[NodeId, Broker]]] = []
         self.acked: list[tuple[int, int]] = []  # Offset and value.
         self.shown: dict[int, int] = {}
-        self.committed_end = 0  # The highest of all that a leader called committed.
+        self.committed_end = 0  # The highest offset that any leader called committed.
         self.truncations = 0
         self.values = 0
         for node in self.nodes.values():
@@ -236,7 +239,7 @@ class Model:
 
     @classmethod
     def swarm(cls, seed: int, **mistake: Any) -> "Model":  # noqa: ANN401
-        """One of many kinds of worlds."""
+        """A model with a random plan."""
         return cls(seed, Plan.swarm(Random(seed * 7919 + 1)), **mistake)
 
     def story(self, steps: int = 400) -> None:
@@ -271,7 +274,7 @@ class Model:
             self.check()
 
     def heal(self) -> None:
-        """Everyone is back and nothing is lost any more: all must be well within a while."""
+        """Heal all faults: every replica must be in sync within a bounded number of steps."""
         for _ in range(400):
             self.restart()
             self.heartbeat()
@@ -298,7 +301,7 @@ class Model:
         ends = {node.log.end_offset for node in self.nodes.values()}
         return leader.leader is not None and ends == {leader.leader.high_watermark}
 
-    # What happens.
+    # Events.
 
     def produce(self) -> None:
         leading = [node for node in self.nodes.values() if node.is_alive and node.leader]
@@ -372,7 +375,7 @@ class Model:
                 self.perform(node, node.leader.tick(self.now))
 
     def ask_again(self) -> None:
-        """A proposal without an answer is sent once more, whether or not the first one arrived."""
+        """Repeat an unanswered proposal, whether or not the first one arrived."""
         for node in self.nodes.values():
             if node.is_alive and node.leader and node.leader.pending is not None:
                 code = ErrorCode.NETWORK_EXCEPTION
@@ -393,7 +396,7 @@ class Model:
                 self.note()
 
     def fail_over(self) -> None:
-        """Another controller, which has received no heartbeat yet."""
+        """Elect another controller, which has received no heartbeat yet."""
         self.deciding.fail_over()
 
     def crash(self) -> None:
@@ -410,7 +413,7 @@ class Model:
             node.checkpoint = min(node.checkpoint, node.log.end_offset)
 
     def may_lose_power(self, node: Node) -> bool:
-        """Fewer than the minimum at a time, and another that may lead has kept everything."""
+        """Fewer than the minimum at a time, and another eligible replica has kept everything."""
         partition = self.partition
         trusted = {*partition.isr, *partition.elr} - {node.id}
         lost = sum(other.has_lost for other in self.nodes.values())
@@ -426,9 +429,9 @@ class Model:
                 return
 
     def register(self, node: Node) -> None:
-        """The controller may refuse it for a while: the broker asks again."""
+        """The controller may refuse it for a while; the broker retries."""
         self.deciding.ask(Died(NodeId(node.id), node.broker_epoch), self.now)
-        # Killed on a machine that stayed up, it has lost nothing, and says so.
+        # Killed on a machine that stayed up, it lost nothing and registers with its previous epoch.
         previous = -1 if node.has_lost else node.broker_epoch
         request = self.deciding.registration(node.id, previous_broker_epoch=previous)
         answer = self.deciding.ask(request, self.now)
@@ -449,14 +452,14 @@ class Model:
             self.read_metadata(node, self.random.randrange(node.seen + 1, len(self.history)))
 
     def note(self) -> None:
-        """The controller's log as it is now."""
+        """Snapshot of the controller's metadata."""
         if "t" not in self.deciding.image.topics_by_name:
             return
         state = (self.partition, dict(self.deciding.image.brokers))
         if not self.history or self.history[-1] != state:
             self.history.append(state)
 
-    # What brokers do.
+    # Actions of brokers.
 
     def read_metadata(self, node: Node, index: int) -> None:
         if not node.is_alive or not node.is_registered or index <= node.seen:
@@ -465,7 +468,7 @@ class Model:
         partition, brokers = self.history[index]
         known = brokers.get(NodeId(node.id))
         if known is None or known.epoch < node.broker_epoch:
-            return  # It has not even read that it is registered.
+            return  # It has not read its own registration yet.
         if partition.leader == node.id:
             self.lead(node, partition)
         elif partition.leader == NO_LEADER:
@@ -548,7 +551,7 @@ class Model:
                 raise AssertionError("no log begins later here")
 
     def append(self, node: Node, follower: Follower, message: Fetched) -> None:
-        """As the broker's fetcher does it: nothing newer than the epoch that is followed."""
+        """As the broker's fetcher does: no records newer than the followed epoch."""
         before = node.log.end_offset
         for epoch, value in message.records:
             if epoch > follower.leader_epoch and not self.takes_newer_epochs:
@@ -559,7 +562,7 @@ class Model:
         else:
             follower.failed(self.now)
 
-    # Messages arrive.
+    # Message delivery.
 
     def deliver(self, message: Any) -> None:  # noqa: ANN401
         match message:
@@ -658,7 +661,7 @@ class Model:
         )
         self.perform(node, node.leader.isr_decided(message.proposal, assignment, self.now))
 
-    # What must hold.
+    # Checks.
 
     def check(self) -> None:
         partition = self.partition
@@ -666,7 +669,7 @@ class Model:
         for member in members:
             node = self.nodes[member]
             if node.has_lost:
-                continue  # The controller takes it out when it comes back.
+                continue  # The controller removes it from the ISR when it returns.
             for offset, value in self.acked:
                 if offset >= node.log.end_offset or node.log.records[offset][1] != value:
                     raise Violation(f"{value} at {offset} was acknowledged; {member} lacks it")

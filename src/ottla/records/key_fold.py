@@ -1,21 +1,21 @@
-"""Reads a stretch of a log whose records replace each other, and keeps only the last of each key.
+"""Reads part of a log whose records replace each other, and keeps only the last of each key.
 
-A log of state says the same things over and over: to find them by their bytes costs a tenth of
-decoding them all. What replaces nothing stays where it is, and nothing moves past it; batches of
-transactions, and those that cannot be read, are handed on as they are.
+State logs repeat the same keys: deduplicating raw bytes costs a tenth of decoding every record.
+Records that replace nothing keep their position, and no record moves past them; transactional and
+unreadable batches are returned unchanged.
 """
 
 from typing import NamedTuple
 
 from ottla.model.types import Offset
 from ottla.records.batch import HEADER_BYTES, Batch
-from ottla.records.record import BadRecords, read_bytes, read_varint, unfold
-from ottla.records.skimming import skim
+from ottla.records.record import BadRecords, decompress_body, read_bytes, read_varint
+from ottla.records.record_spans import skim
 
 DECOMPRESSED_BYTES_MAX = 64 * 1024 * 1024
-RECORDS_MAX = 100_000  # After so many the batches that follow are left for the next call.
+RECORDS_MAX = 100_000  # Later batches are left for the next call.
 
-Stored = tuple[Offset, bytes, bytes | None]  # A record as it lies in the log: offset, key, value.
+Stored = tuple[Offset, bytes, bytes | None]  # A raw record: offset, key, value.
 
 
 class Folded(NamedTuple):
@@ -24,10 +24,11 @@ class Folded(NamedTuple):
 
 
 def fold(data: bytes, replaced: tuple[bytes, ...]) -> Folded:
-    """What `data` comes to, where a record is replaced by a later one if their keys are equal.
+    """Fold `data`: a record is replaced by a later one with an equal key.
 
-    That holds for keys with one of these beginnings. A batch that is cut at the end is left out,
-    and so is what follows very many records: a few bytes of a compressed batch may hold a million.
+    Only keys that start with one of `replaced` are folded. An incomplete last batch is left out,
+    and so are batches beyond RECORDS_MAX: a few bytes of a compressed batch may hold a million
+    records.
     """
     steps: list[list[Stored] | Batch] = []
     run: list[Stored] = []
@@ -43,7 +44,7 @@ def fold(data: bytes, replaced: tuple[bytes, ...]) -> Folded:
         try:
             batch = Batch.parse(data, position)
         except ValueError:
-            break  # It comes first in the next stretch.
+            break  # The next call starts with it.
         position += batch.size
         next_offset = batch.next_offset
         found = None if batch.is_control or batch.is_transactional else stored(batch)
@@ -66,7 +67,7 @@ def fold(data: bytes, replaced: tuple[bytes, ...]) -> Folded:
 
 
 def stored(batch: Batch) -> list[Stored] | None:
-    """Offset, key and value of each record; None if the bytes make no sense."""
+    """Offset, key and value of each record; None if the batch is malformed."""
     try:
         return read_stored(batch)
     except BadRecords:
@@ -74,14 +75,14 @@ def stored(batch: Batch) -> list[Stored] | None:
 
 
 def read_stored(batch: Batch) -> list[Stored]:
-    """The same; BadRecords if the bytes make no sense."""
-    data = unfold(batch, DECOMPRESSED_BYTES_MAX)
+    """The same; raises BadRecords if the batch is malformed."""
+    data = decompress_body(batch, DECOMPRESSED_BYTES_MAX)
     try:
         found = _stored(data, batch.base_offset, batch.count)
     except IndexError:
         found = None
     if found is None:
-        # Headers are passed over: one record may have millions, and nobody needs them here.
+        # Headers are skipped, not kept: one record may have millions.
         found = [
             (record[0], *_key_and_value(data, record[3], record[4]))
             for record in skim(batch, data)
@@ -97,17 +98,17 @@ def _key_and_value(data: bytes, position: int, end: int) -> tuple[bytes, bytes |
 
 
 def _stored(data: bytes, base_offset: Offset, count: int) -> list[Stored] | None:
-    """Of records without headers, as state has none; None if it is not as simple as that.
+    """Fast path for records without headers, as state records are; None for any other.
 
-    Varints of one byte are unrolled: nearly all have no more.
+    One-byte varints, the usual case, are decoded inline.
     """
     found: list[Stored] = []
     position = 0
     for _ in range(count):
         size, position = read_varint(data, position)
         end = position + size
-        position += 1  # The attributes of a record mean nothing yet.
-        while data[position] >= 0x80:  # Its timestamp does not matter.
+        position += 1  # Record attributes are unused.
+        while data[position] >= 0x80:  # Skip the timestamp delta.
             position += 1
         delta, position = read_varint(data, position + 1)
         byte = data[position]
