@@ -17,7 +17,7 @@ from ottla.env.disk import real_disk
 from ottla.records.batch import Batch
 from ottla.records.cleaning import delete_horizon
 from ottla.records.record import Record, read_records
-from ottla.storage.log import Log
+from ottla.storage.existing_log import open_log
 from tests.conformance.apache_kafka import ApacheKafka
 from tests.conformance.broker_process import BrokerProcess, Flavour, Ottla
 from tests.conformance.librdkafka import SECONDS_MAX, admin, consumer, create, producer
@@ -314,7 +314,7 @@ def test_kafka_reads_what_our_cleaner_leaves(tmp_path: Path) -> None:
     assert "deleteHorizonMs: OptionalLong[" in printed
     sane = dump(directory, "--index-sanity-check", suffixes=(".index", ".timeindex"))
     assert "passed sanity check" in sane
-    again = Log.open(real_disk(), str(directory), log.topic_partition, CONFIG, clean=True, now=NOW)
+    again = open_log(real_disk(), str(directory), log.topic_partition, CONFIG, clean=True, now=NOW)
     assert again.end_offset == end_offset
 
 

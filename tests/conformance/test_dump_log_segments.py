@@ -10,6 +10,7 @@ from ottla.model.types import TopicPartition, WallTime
 from ottla.records.batch import Batch
 from ottla.records.record import Record, build_batch
 from ottla.storage.config import LogConfig
+from ottla.storage.existing_log import open_log
 from ottla.storage.log import Log
 from tests.conformance.apache_kafka import run_class
 from tests.unit.storage.making import NOW, make_batch, make_marker, put
@@ -26,7 +27,7 @@ def write_log(directory: Path) -> Log:
     """All codecs, keys and headers, three leaders, an aborted and a committed transaction."""
     directory.mkdir()
     name = TopicPartition("t", 0)
-    log = Log.open(real_disk(), str(directory), name, CONFIG, clean=True, now=NOW)
+    log = open_log(real_disk(), str(directory), name, CONFIG, clean=True, now=NOW)
     for number in range(BATCHES):
         records = [
             Record(
@@ -130,7 +131,7 @@ def test_what_a_kill_left_is_read_after_our_recovery(tmp_path: Path) -> None:
     log.abandon()
     with (directory / log.segments[-1].log_path.rpartition("/")[2]).open("ab") as file:
         file.write(b"torn")
-    again = Log.open(real_disk(), str(directory), log.topic_partition, CONFIG, clean=False, now=NOW)
+    again = open_log(real_disk(), str(directory), log.topic_partition, CONFIG, clean=False, now=NOW)
     assert again.end_offset == end_offset
     again.close()
     printed = dump(

@@ -17,6 +17,7 @@ from ottla.simulation.world.disk import Crashed, SimulatedDisk
 from ottla.storage.cleanable import cleanable
 from ottla.storage.cleaning import Cleaning, CleaningLimits
 from ottla.storage.directory import LogDirectory
+from ottla.storage.directory_loader import load_logs
 from ottla.storage.log import Log
 from ottla.storage.segment import Segment
 from ottla.storage.transaction_index import AbortedTransaction
@@ -55,7 +56,7 @@ class World:
         directory = LogDirectory.open(self.disk, PATH)
         if directory.meta is None:
             directory.format(META)
-        directory.load_logs(lambda _: COMPACTED, WallTime(self.now))
+        load_logs(directory, lambda _: COMPACTED, WallTime(self.now))
         assert not directory.damaged, directory.damaged
         return directory
 

@@ -9,7 +9,7 @@ import errno
 import pytest
 
 from ottla.simulation.world.disk import Crashed
-from ottla.storage.directory import MOUNT_ID
+from ottla.storage.run_marks import MOUNT_ID
 from tests.crash.world import World
 
 POWER_SEEDS = range(6)

@@ -14,7 +14,7 @@ from ottla.records.batch import Batch
 from ottla.records.record import Record, build_batch
 from ottla.simulation.world.disk import SimulatedDisk
 from ottla.storage.config import LogConfig
-from ottla.storage.log import Log
+from ottla.storage.existing_log import open_log
 from tests.unit.storage.making import find_by_timestamp, remove_deleted, retain
 
 DIRECTORY = "/data/t-0"
@@ -37,7 +37,7 @@ class LogMachine(RuleBasedStateMachine):
         self.open(clean=False, power_lost=False)
 
     def open(self, *, clean: bool, power_lost: bool) -> None:
-        self.log = Log.open(
+        self.log = open_log(
             self.disk,
             DIRECTORY,
             TopicPartition("t", 0),

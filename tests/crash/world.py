@@ -13,10 +13,11 @@ from ottla.model.types import TopicPartition, WallTime
 from ottla.records.batch import Batch
 from ottla.records.record import Record, build_batch, read_records
 from ottla.simulation.world.disk import SimulatedDisk
-from ottla.storage.checkpoint import MetaProperties
 from ottla.storage.config import LogConfig
 from ottla.storage.deletion import remove_paths
 from ottla.storage.directory import LogDirectory
+from ottla.storage.directory_loader import load_logs
+from ottla.storage.identity import MetaProperties
 from ottla.storage.log import Log
 from ottla.storage.producer_state import Duplicate
 from tests.unit.storage.making import remove_deleted, retain
@@ -60,7 +61,7 @@ class World:
         directory = LogDirectory.open(self.disk, PATH)
         if directory.meta is None:
             directory.format(META)
-        directory.load_logs(lambda _: CONFIG, WallTime(self.now))
+        load_logs(directory, lambda _: CONFIG, WallTime(self.now))
         assert not directory.damaged, directory.damaged
         self.directory = directory
         return directory
@@ -154,7 +155,7 @@ class World:
         for life in self.lives.values():
             life.synced_end, life.must_exist = life.flushed_end, True
         directory = self.open()
-        assert directory.was_clean
+        assert directory.marks.was_clean
         log = directory.logs[first]
         self.append(log, 3)
         self.retain(log)

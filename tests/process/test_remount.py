@@ -9,9 +9,10 @@ import pytest
 from ottla.env.disk import real_disk
 from ottla.env.mounts import mount_id, unique_mount_id
 from ottla.model.types import WallTime
-from ottla.storage.checkpoint import MetaProperties
 from ottla.storage.config import LogConfig
 from ottla.storage.directory import LogDirectory
+from ottla.storage.directory_loader import load_logs
+from ottla.storage.identity import MetaProperties
 from tests.process.disks import MB, fail, mount, needs_root
 
 pytestmark = needs_root
@@ -41,7 +42,7 @@ def serve(disk: Path) -> LogDirectory:
     """Open the log directory on `disk` as a starting broker does."""
     directory = LogDirectory.open(real_disk(), f"{disk}/log")
     directory.format(META)
-    directory.load_logs(lambda _: LogConfig(), WallTime(0))
+    load_logs(directory, lambda _: LogConfig(), WallTime(0))
     return directory
 
 
@@ -52,10 +53,10 @@ def mount_again(disk: Path) -> None:
 
 def test_a_killed_process_is_trusted_while_the_disk_stays_mounted(disk: Path) -> None:
     killed = serve(disk)
-    killed.note_broker_epoch(EPOCH)
+    killed.marks.note_broker_epoch(EPOCH)
     killed.abandon()
     again = serve(disk)
-    assert (again.previous_broker_epoch, again.power_was_lost) == (EPOCH, False)
+    assert (again.marks.broker_epoch, again.marks.power_was_lost) == (EPOCH, False)
     again.abandon()
 
 
@@ -66,7 +67,7 @@ def test_a_disk_that_failed_and_is_mounted_again_counts_as_a_power_loss(
 ) -> None:
     """The machine has the same boot id, and the epoch of the last process may be on the disk."""
     killed = serve(disk)
-    killed.note_broker_epoch(EPOCH)
+    killed.marks.note_broker_epoch(EPOCH)
     subprocess.run(["sync", "-f", str(disk)], check=True)
     fail(disk)
     if is_seen:
@@ -77,7 +78,7 @@ def test_a_disk_that_failed_and_is_mounted_again_counts_as_a_power_loss(
     mount_again(disk)
     again = serve(disk)
     assert (disk / "log" / "ottla.broker-epoch").exists()
-    assert (again.previous_broker_epoch, again.power_was_lost) == (None, True)
+    assert (again.marks.broker_epoch, again.marks.power_was_lost) == (None, True)
     again.abandon()
 
 

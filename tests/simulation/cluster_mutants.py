@@ -160,7 +160,7 @@ def does_not_sync_the_metadata_log(patch: pytest.MonkeyPatch) -> None:
 
     async def sync(self: MetadataLog) -> Offset:
         end = self._log.end_offset
-        self._log.synced_to(end)
+        self._log.durability.synced_to(end)
         return end
 
     patch.setattr(MetadataLog, "sync", sync)

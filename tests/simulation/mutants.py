@@ -8,8 +8,8 @@ import pytest
 from ottla.broker.partitions.partition import Partition
 from ottla.model.types import WallTime
 from ottla.records.batch import Batch
-from ottla.storage.directory import LogDirectory
 from ottla.storage.producer_state import Completed, Duplicate, Producers
+from ottla.storage.run_marks import CLEAN_SHUTDOWN, RunMarks
 from ottla.storage.segment import scan
 
 Mutant = Callable[[pytest.MonkeyPatch], None]
@@ -58,7 +58,9 @@ def recovers_too_little(patch: pytest.MonkeyPatch) -> None:
 
 def recovers_nothing(patch: pytest.MonkeyPatch) -> None:
     """Take every stop for a clean one."""
-    patch.setattr(LogDirectory, "_read_clean_shutdown", lambda self: (True, None))
+    patch.setattr(RunMarks, "_exists", lambda self, name: name == CLEAN_SHUTDOWN)
+    patch.setattr(RunMarks, "_read_broker_epoch", lambda self: None)
+    patch.setattr(RunMarks, "begin", lambda self: None)
 
 
 def syncs_in_name_only(patch: pytest.MonkeyPatch) -> None:
@@ -86,5 +88,5 @@ def forgets_producers_on_restart(patch: pytest.MonkeyPatch) -> None:
 
     patch.setattr(Producers, "load", lambda self, producers, end_offset: None)
     patch.setattr("ottla.storage.recovery.note_producer", lambda *args: None)
-    patch.setattr("ottla.storage.loading.replay", lambda *args, **kwargs: None)
+    patch.setattr("ottla.storage.loader.replay", lambda *args, **kwargs: None)
     patch.setattr(Producers, "_check_sequence", check_nothing)

@@ -6,7 +6,6 @@ crash there is the old one or the new one, never a half.
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from ottla.env.disk import Disk
@@ -118,42 +117,6 @@ def decode_clean_shutdown(content: bytes) -> int | None:
     except (ValueError, KeyError, TypeError):
         return None
     return epoch if isinstance(epoch, int) else None
-
-
-@dataclass(frozen=True, slots=True)
-class MetaProperties:
-    """What `meta.properties` says of a formatted directory."""
-
-    cluster_id: str
-    node_id: int
-    directory_id: Uuid | None = None
-
-    def encode(self) -> bytes:
-        lines = [
-            "#",
-            "version=1",
-            f"cluster.id={self.cluster_id}",
-            f"node.id={self.node_id}",
-        ]
-        if self.directory_id is not None:
-            lines.append(f"directory.id={uuid_text(self.directory_id)}")
-        return "".join(f"{line}\n" for line in lines).encode()
-
-    @classmethod
-    def decode(cls, path: str, content: bytes) -> "MetaProperties":
-        fields = parse_properties(content.decode(errors="replace"))
-        version = fields.get("version", "0")
-        if version != "1":
-            raise Damaged(path, 0, f"version {version} of meta.properties is not known")
-        try:
-            directory = fields.get("directory.id")
-            return cls(
-                cluster_id=fields["cluster.id"],
-                node_id=int(fields["node.id"]),
-                directory_id=None if directory is None else uuid_from_text(directory),
-            )
-        except (KeyError, ValueError) as error:
-            raise Damaged(path, 0, f"cluster.id, node.id or directory.id: {error}") from error
 
 
 def parse_properties(text: str) -> dict[str, str]:

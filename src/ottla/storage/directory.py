@@ -1,11 +1,12 @@
 """One entry of `log.dirs`: its lock, its identity, its checkpoints and the logs in it.
 
+`directory_loader` opens the logs that are in it, `run_marks` tells how the last process ended.
 An I/O error takes the whole directory offline, and nothing else; a full disk only refuses writes
 until there is room again. A log that is damaged is left alone and named, and the others serve on.
 Calls block; `ottla.broker` decides which of them run on a worker.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Final
 
@@ -13,31 +14,24 @@ from ottla.env.disk import Disk, Lock
 from ottla.env.errnos import FULL, PASSING
 from ottla.model.errors import Damaged, ErrorCode, Refusal
 from ottla.model.types import Offset, TopicPartition, Uuid, WallTime
-from ottla.storage.checkpoint import (
-    MetaProperties,
-    decode_clean_shutdown,
-    decode_partition_metadata,
-    encode_clean_shutdown,
-    encode_partition_metadata,
-    replace_file,
-)
 from ottla.storage.checkpoints import Checkpoints, Draft
 from ottla.storage.config import LogConfig
-from ottla.storage.directory_names import DirectoryKind, marked_name, parse_directory_name
-from ottla.storage.files import PARTITION_METADATA
-from ottla.storage.hosted import Replica, note_hosted, read_hosted, write_hosted
-from ottla.storage.identity import META_PROPERTIES, read_meta, refuse_foreign, take
+from ottla.storage.directory_names import DirectoryKind, marked_name
+from ottla.storage.hosted import Replica, note_hosted, write_hosted
+from ottla.storage.identity import (
+    META_PROPERTIES,
+    MetaProperties,
+    read_meta,
+    refuse_foreign,
+    take,
+    write_meta,
+)
 from ottla.storage.identity import DirectoryRefused as DirectoryRefused
 from ottla.storage.log import Log
-from ottla.storage.new_log import make_files, open_new_log
+from ottla.storage.new_log import make_files, open_new_log, write_partition_metadata
 from ottla.storage.open_files import OpenFiles
-from ottla.storage.recovery import Progress
+from ottla.storage.run_marks import RunMarks
 from ottla.storage.syncing import sync_together
-
-CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
-# Ours, each with the id of the mount in which it was written: unsynced writes last as long as that.
-BROKER_EPOCH: Final = "ottla.broker-epoch"  # Of the process that writes here now.
-MOUNT_ID: Final = "ottla.mount-id"  # In which the last start recovered everything.
 
 METADATA_TOPIC: Final = "__cluster_metadata"
 RESERVE_BYTES: Final = 256 * 1024 * 1024
@@ -69,9 +63,7 @@ class LogDirectory:
         self.open_files = OpenFiles(disk)
         self._lock = lock
         self._due: list[tuple[int, str]] = []  # What was deleted, until its delay is over.
-        self._mount_id = disk.mount_id(path)
-        self.was_clean, self.previous_broker_epoch = self._read_clean_shutdown()
-        self.power_was_lost = not self.was_clean and self._power_was_lost()
+        self.marks = RunMarks(disk, path)
         self.checkpoints = Checkpoints(disk, path)
         self.notices += self.checkpoints.notices
 
@@ -98,121 +90,8 @@ class LogDirectory:
     def format(self, meta: MetaProperties) -> None:
         """Make the directory part of a cluster. It has to be empty, or formatted the same way."""
         assert self.meta is None or self.meta == meta, "formatting never changes an identity"
-        replace_file(self.disk, f"{self.path}/{META_PROPERTIES}", meta.encode())
+        write_meta(self.disk, self.path, meta)
         self.meta = meta
-
-    def begin(self) -> None:
-        """From now on a stop that is not clean shall be found out: call before the first write."""
-        path = f"{self.path}/{CLEAN_SHUTDOWN}"
-        if self.disk.exists(path):
-            self.disk.remove(path)
-            self.disk.sync_directory(self.path)
-
-    def load_logs(
-        self,
-        config_of: Callable[[str], LogConfig],
-        now: WallTime,
-        progress: Progress | None = None,
-    ) -> None:
-        """Open every partition in it, recovering after a crash; `__cluster_metadata` is not one.
-
-        That log, if it lies here, has to be open before: when this returns, the directory counts
-        as recovered.
-        """
-        self.begin()
-        if not self.was_clean:
-            # A killed process may have created logs whose names it had not synced.
-            self.disk.sync_directory(self.path)
-        self.hosted = read_hosted(self.disk, self.path)
-        for name in self.disk.list(self.path):
-            if not self.disk.is_directory(f"{self.path}/{name}"):
-                continue
-            kind, topic_partition = parse_directory_name(name)
-            if kind is DirectoryKind.DELETE:
-                self._due.append((now, f"{self.path}/{name}"))
-            elif topic_partition is None or kind is not DirectoryKind.PARTITION:
-                self.notices.append(
-                    f"{self.path}/{name} is no partition of this broker: left as is"
-                )
-            elif topic_partition.topic != METADATA_TOPIC:
-                config = config_of(topic_partition.topic)
-                self._load_log(topic_partition, config, now, progress)
-        # Only now: whoever is killed while recovering from a power cut has to know of it again.
-        try:
-            if self.power_was_lost:
-                self._forget_lost()
-            replace_file(self.disk, f"{self.path}/{MOUNT_ID}", self._mount_id.encode(), sync=False)
-        except OSError as error:
-            if error.errno not in FULL:  # Without it, the next start takes more care than it needs.
-                raise
-
-    def _forget_lost(self) -> None:
-        """What power took by right is not missing: no start after a kill must say so."""
-        here = {(topic_id, name.partition) for name, topic_id in self.topic_ids.items()}
-        if not self.hosted <= here:
-            self.hosted &= here
-            write_hosted(self.disk, self.path, self.hosted)
-        marks = self.checkpoints.high_watermarks
-        lower = {name: log.high_watermark for name, log in self.logs.items() if name in marks}
-        draft = self.checkpoints.draft_high_watermarks(marks | lower)
-        if draft is not None:
-            draft.write()
-
-    def _load_log(
-        self,
-        topic_partition: TopicPartition,
-        config: LogConfig,
-        now: WallTime,
-        progress: Progress | None,
-    ) -> None:
-        try:
-            self.open_log(topic_partition, config, now, progress=progress)
-        except Damaged as damage:
-            self.damaged[topic_partition] = damage
-
-    def open_log(
-        self,
-        topic_partition: TopicPartition,
-        config: LogConfig,
-        now: WallTime,
-        *,
-        progress: Progress | None = None,
-    ) -> Log:
-        """Open one partition's directory, as clean or unclean as this log directory was left."""
-        directory = f"{self.path}/{topic_partition}"
-        topic_id = self._read_topic_id(directory)
-        log = Log.open(
-            self.disk,
-            directory,
-            topic_partition,
-            config,
-            recovery_point=self.checkpoints.recovery_points.get(topic_partition, 0),
-            log_start_offset=self.checkpoints.log_starts.get(topic_partition, 0),
-            compacted_to=self.checkpoints.cleaned.get(topic_partition, 0),
-            clean=self.was_clean and topic_partition.topic != METADATA_TOPIC,
-            now=now,
-            progress=progress,
-            power_lost=self.power_was_lost,
-            open_files=self.open_files,
-        )
-        log.high_watermark = self.checkpoints.high_watermarks.get(topic_partition, 0)
-        if log.end_offset < log.high_watermark and not self.power_was_lost:
-            log.abandon()
-            raise Damaged(
-                directory,
-                0,
-                f"the log ends at offset {log.end_offset}, though all below "
-                f"{log.high_watermark} was committed and no power was lost",
-            )
-        log.high_watermark = min(log.high_watermark, log.end_offset)
-        self.logs[topic_partition] = log
-        if topic_id is not None:
-            self.topic_ids[topic_partition] = topic_id
-        return log
-
-    def reserve(self, topic_partition: TopicPartition) -> None:
-        """A worker is about to make the files of a new log here."""
-        self.made[topic_partition] = None
 
     def create_log(
         self,
@@ -262,16 +141,10 @@ class LogDirectory:
             self.hosted = now.union(replicas)
             write_hosted(self.disk, self.path, self.hosted)
 
-    def note_broker_epoch(self, broker_epoch: int) -> None:
-        """Of this process. If it is killed while the disk stays mounted, it has lost nothing."""
-        text = f"{self._mount_id}\n{broker_epoch}"
-        replace_file(self.disk, f"{self.path}/{BROKER_EPOCH}", text.encode(), sync=False)
-
     def set_topic_id(self, topic_partition: TopicPartition, topic_id: Uuid) -> None:
         """Write down whose partition this is, where that was never written or got lost."""
         if self.topic_ids.get(topic_partition) != topic_id:
-            path = f"{self.path}/{topic_partition}/{PARTITION_METADATA}"
-            replace_file(self.disk, path, encode_partition_metadata(topic_id))
+            write_partition_metadata(self.disk, f"{self.path}/{topic_partition}", topic_id)
             self.topic_ids[topic_partition] = topic_id
 
     def delete_log(
@@ -341,10 +214,14 @@ class LogDirectory:
 
     def take_deleted(self, now: WallTime) -> list[str]:
         """Paths of files and directories whose deletion is due, for `remove_paths` in a worker."""
-        due = [path for log in self.logs.values() for path in log.take_deleted(now)]
+        due = [path for log in self.logs.values() for path in log.files.deletion.take_due(now)]
         due += [path for due_ms, path in self._due if due_ms <= now]
         self._due = [entry for entry in self._due if entry[0] > now]
         return due
+
+    def delete_at_once(self, path: str, now: WallTime) -> None:
+        """A deletion that the last process had begun."""
+        self._due.append((now, path))
 
     def put_off(self, paths: Iterable[str], now: WallTime) -> None:
         """`take_deleted` names these once more: not all of them could be removed."""
@@ -381,8 +258,7 @@ class LogDirectory:
             for log in self.logs.values():
                 log.finished()
             self.checkpoint(high_watermarks)
-            path = f"{self.path}/{CLEAN_SHUTDOWN}"
-            replace_file(self.disk, path, encode_clean_shutdown(broker_epoch))
+            self.marks.end_cleanly(broker_epoch)
         self.open_files.close()
         self._lock.release()
 
@@ -404,11 +280,7 @@ class LogDirectory:
             )
         if self.failure is None:
             self.failure = error
-            # The kernel may have dropped what was written. Where these cannot be removed, the file
-            # system cannot be used until it is mounted again, under another id.
-            for name in (BROKER_EPOCH, MOUNT_ID):
-                with suppress(OSError):
-                    self.disk.remove(f"{self.path}/{name}")
+            self.marks.remove()  # The kernel may have dropped what was written.
             for log in self.logs.values():
                 log.abandon()
         return Refusal(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.path} is offline: {error}")
@@ -434,36 +306,3 @@ class LogDirectory:
             f"the disk of {self.path} has less than its reserve of {self.reserve_bytes} bytes "
             "left: writes are refused until there is room",
         )
-
-    def _read_clean_shutdown(self) -> tuple[bool, int | None]:
-        path = f"{self.path}/{CLEAN_SHUTDOWN}"
-        if not self.disk.exists(path):
-            return False, self._epoch_of_killed()
-        return True, decode_clean_shutdown(self.disk.read(path))
-
-    def _epoch_of_killed(self) -> int | None:
-        path = f"{self.path}/{BROKER_EPOCH}"
-        if not self._mount_id or not self.disk.exists(path):
-            return None
-        mount_id, _, epoch = self.disk.read(path).decode(errors="replace").partition("\n")
-        return int(epoch) if mount_id == self._mount_id and epoch.isdecimal() else None
-
-    def _power_was_lost(self) -> bool:
-        """Also by a file system that was mounted again. True if unknown: then a hole in what was
-        not synced is no damage.
-        """
-        path = f"{self.path}/{MOUNT_ID}"
-        if not self._mount_id or not self.disk.exists(path):
-            return True
-        return self.disk.read(path).decode(errors="replace") != self._mount_id
-
-    def _read_topic_id(self, directory: str) -> Uuid | None:
-        path = f"{directory}/{PARTITION_METADATA}"
-        if not self.disk.exists(path):
-            return None
-        try:
-            return decode_partition_metadata(path, self.disk.read(path))
-        except Damaged:
-            if self.was_clean:
-                raise
-            return None  # Not synced before the crash; the cluster's metadata still knows it.

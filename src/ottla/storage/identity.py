@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from ottla.env.disk import Disk, Lock
-from ottla.model.types import NodeId, Uuid
-from ottla.storage.checkpoint import MetaProperties
+from ottla.model.errors import Damaged
+from ottla.model.types import NodeId, Uuid, uuid_from_text, uuid_text
+from ottla.storage.checkpoint import parse_properties, replace_file
 
 LOCK: Final = ".lock"
 META_PROPERTIES: Final = "meta.properties"
@@ -24,6 +25,42 @@ class NodeIdentity:
     node_id: NodeId
     cluster_id: str
     directory_id: Uuid  # Of the directory that holds the metadata log.
+
+
+@dataclass(frozen=True, slots=True)
+class MetaProperties:
+    """What `meta.properties` says of a formatted directory."""
+
+    cluster_id: str
+    node_id: int
+    directory_id: Uuid | None = None
+
+    def encode(self) -> bytes:
+        lines = [
+            "#",
+            "version=1",
+            f"cluster.id={self.cluster_id}",
+            f"node.id={self.node_id}",
+        ]
+        if self.directory_id is not None:
+            lines.append(f"directory.id={uuid_text(self.directory_id)}")
+        return "".join(f"{line}\n" for line in lines).encode()
+
+    @classmethod
+    def decode(cls, path: str, content: bytes) -> "MetaProperties":
+        fields = parse_properties(content.decode(errors="replace"))
+        version = fields.get("version", "0")
+        if version != "1":
+            raise Damaged(path, 0, f"version {version} of meta.properties is not known")
+        try:
+            directory = fields.get("directory.id")
+            return cls(
+                cluster_id=fields["cluster.id"],
+                node_id=int(fields["node.id"]),
+                directory_id=None if directory is None else uuid_from_text(directory),
+            )
+        except (KeyError, ValueError) as error:
+            raise Damaged(path, 0, f"cluster.id, node.id or directory.id: {error}") from error
 
 
 class DirectoryRefused(Exception):
@@ -67,6 +104,10 @@ def read_meta(disk: Disk, path: str) -> MetaProperties | None:
     """The directory's identity; None if it was never formatted."""
     file = f"{path}/{META_PROPERTIES}"
     return MetaProperties.decode(file, disk.read(file)) if disk.exists(file) else None
+
+
+def write_meta(disk: Disk, path: str, meta: MetaProperties) -> None:
+    replace_file(disk, f"{path}/{META_PROPERTIES}", meta.encode())
 
 
 def is_unused(disk: Disk, path: str) -> bool:

@@ -3,14 +3,14 @@
 A search goes on in steps, since a log may change, and others are served, between two of them: the
 caller does each scan before it asks for the next. Where the records of a batch cannot be read, or
 too many headers promise what their records do not hold, the first offset of the batch is the
-answer: a consumer that begins there misses nothing. Also the answer to an offset out of range.
+answer: a consumer that begins there misses nothing.
 """
 
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple, Protocol
 
-from ottla.model.errors import Damaged, ErrorCode, Refusal
-from ottla.model.types import Offset, TopicPartition
+from ottla.model.errors import Damaged
+from ottla.model.types import Offset
 from ottla.records.batch import Batch
 from ottla.records.record import BadRecords
 from ottla.records.record_spans import skim
@@ -148,11 +148,3 @@ def _check(scan: FirstAt, candidate: _Candidate) -> None:
     """Records that cannot be read are a client's doing, unless the checksum is wrong as well."""
     if scan.failure is not None and not candidate.batch.is_valid:
         raise Damaged(candidate.path, candidate.position, str(scan.failure)) from scan.failure
-
-
-def out_of_range(where: TopicPartition, offset: Offset, held: range) -> Refusal:
-    return Refusal(
-        ErrorCode.OFFSET_OUT_OF_RANGE,
-        f"Received request for offset {offset} for partition {where}, but we only have log "
-        f"segments from offset {held.start} up to {held.stop}.",
-    )

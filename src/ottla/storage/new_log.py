@@ -11,11 +11,11 @@ from ottla.storage.checkpoint import encode_partition_metadata, replace_file
 from ottla.storage.config import LogConfig
 from ottla.storage.epochs import LeaderEpochs
 from ottla.storage.files import LOG, PARTITION_METADATA, file_name
-from ottla.storage.loading import Loaded
 from ottla.storage.log import Log
 from ottla.storage.open_files import OpenFiles
 from ottla.storage.producer_state import Producers
 from ottla.storage.segment import Segment
+from ottla.storage.segments import Segments
 from ottla.storage.syncing import DirectoryToSync, PathToSync
 
 FIRST_OFFSET = 0
@@ -25,9 +25,16 @@ def make_files(disk: Disk, path: str, topic_partition: TopicPartition, topic_id:
     """In the log directory `path`; what is there already is left."""
     directory = f"{path}/{topic_partition}"
     disk.make_directory(directory)
-    content = encode_partition_metadata(topic_id)
-    replace_file(disk, f"{directory}/{PARTITION_METADATA}", content, sync=False)
+    write_partition_metadata(disk, directory, topic_id, sync=False)
     disk.open(f"{directory}/{file_name(FIRST_OFFSET, LOG)}", create=True).close()
+
+
+def write_partition_metadata(
+    disk: Disk, directory: str, topic_id: Uuid, *, sync: bool = True
+) -> None:
+    """Which topic the partition directory belongs to, by id."""
+    content = encode_partition_metadata(topic_id)
+    replace_file(disk, f"{directory}/{PARTITION_METADATA}", content, sync=sync)
 
 
 def open_new_log(
@@ -51,9 +58,10 @@ def open_new_log(
     if segment.size:
         raise Damaged(segment.log_path, 0, "a log that is new to this broker has records already")
     segment.reset()
-    loaded = Loaded([segment], LeaderEpochs(), Producers(), is_new=True)
-    log = Log(open_files, directory, topic_partition, config, loaded)
-    log.sync_also(
+    files = Segments(open_files, directory, [segment])
+    files.sync_loaded([], is_new=True)
+    log = Log(topic_partition, config, files, LeaderEpochs(), Producers(), is_clean=True)
+    log.durability.sync_also(
         [
             PathToSync(disk, f"{directory}/{PARTITION_METADATA}"),
             DirectoryToSync(disk, directory),

@@ -20,12 +20,11 @@ from ottla.records.batch import (
     Batch,
 )
 from ottla.records.checksum import crc32c
-from ottla.records.record import BadRecords
 from ottla.storage.epochs import LeaderEpochs
 from ottla.storage.index import RELATIVE_OFFSET_MAX
-from ottla.storage.producer_state import Completed, Producers
+from ottla.storage.producer_history import note_producer
+from ottla.storage.producer_state import Producers
 from ottla.storage.segment import SCAN_BYTES, Segment, scan
-from ottla.storage.transaction_index import AbortedTransaction
 
 Progress = Callable[[str, int, int], None]  # A path, bytes done, bytes in all.
 
@@ -76,29 +75,6 @@ def recover(
     # followed by old ones.
     file.sync()
     return True
-
-
-def note_producer(segment: Segment, batch: Batch, position: int, producers: Producers) -> None:
-    """Follow the producer's state and, for an abort marker, the segment's transaction index."""
-    try:
-        completed = producers.note(batch)
-    except BadRecords as failure:
-        raise Damaged(segment.log_path, position, str(failure)) from failure
-    if completed is not None:
-        complete_transaction(segment, completed, producers)
-    producers.keep()
-
-
-def complete_transaction(segment: Segment, completed: Completed, producers: Producers) -> None:
-    """The marker, which lies in `segment`, is in the log; an aborted one goes into its index."""
-    if completed.is_aborted:
-        stable = producers.stable_offset_after(completed)
-        segment.transactions().add(
-            AbortedTransaction(
-                completed.producer_id, completed.first_offset, completed.last_offset, stable
-            )
-        )
-    producers.complete(completed)
 
 
 def _refuse_damage(

@@ -1,10 +1,42 @@
-"""Which segments are old enough to go: by time, by size, and below the log's start. Pure."""
+"""Deletes the oldest segments of a log: by time, by size, and below the log's start."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ottla.model.types import Offset, WallTime
 from ottla.storage.config import LogConfig
+from ottla.storage.log import Log
 from ottla.storage.segment import Segment
+from ottla.storage.syncing import Syncable
+
+
+def delete_old_segments(log: Log, now: WallTime, high_watermark: Offset) -> Iterator[Syncable]:
+    """Rename away what retention allows; `Deletion.take_due` names it when the delay is over.
+
+    Each step is to be synced, by a worker, before the next is asked for. The log is used as ever
+    meanwhile, and each segment is judged when its turn has come.
+    """
+    while not log.is_abandoned and _is_oldest_deletable(log, now, high_watermark):
+        if len(log.segments) == 1:
+            if log.staged_end > log.end_offset:
+                return  # What is staged belongs into this segment: with the next round.
+            log.roll(now)  # A log always has a segment to append to.
+        try:
+            for step in log.files.drop_oldest(now + log.config.file_delete_delay_ms):
+                log.start_with_first_segment()
+                yield step
+        finally:
+            log.start_with_first_segment()
+
+
+def _is_oldest_deletable(log: Log, now: WallTime, high_watermark: Offset) -> bool:
+    count = deletable(
+        log.segments,
+        log.config,
+        now,
+        log_start_offset=log.log_start_offset,
+        high_watermark=high_watermark,
+    )
+    return count > 0
 
 
 def deletable(

@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 
-from ottla.model.errors import ErrorCode, Refusal
-from ottla.model.types import Millis, Offset, TopicPartition, WallTime
+from ottla.model.types import Millis, Offset, WallTime
 from ottla.records.batch import PlacedBatch
 from ottla.records.checksum import crc32c
 from ottla.storage.config import LogConfig
@@ -85,14 +84,6 @@ def next_base_offset(segment: Segment, batch: PlacedBatch) -> Offset:
     _, _, base_offset, last_offset, _, _, _ = batch
     fits = last_offset - segment.next_offset <= RELATIVE_OFFSET_MAX
     return segment.next_offset if fits else base_offset
-
-
-def larger_than_a_segment(where: TopicPartition, size: int, config: LogConfig) -> Refusal:
-    return Refusal(
-        ErrorCode.RECORD_LIST_TOO_LARGE,
-        f"Message batch size is {size} bytes in append to partition {where}, which exceeds the "
-        f"maximum configured segment size of {config.segment_bytes}.",
-    )
 
 
 def _is_due(segment: Segment, config: LogConfig, timestamp: int, now: WallTime) -> bool:

@@ -14,6 +14,8 @@ from ottla.storage.config import LogConfig
 from ottla.storage.deletion import Deletion
 from ottla.storage.files import INDEXES
 from ottla.storage.open_files import OpenFiles
+from ottla.storage.producer_snapshot import write_snapshot
+from ottla.storage.producer_state import Producer
 from ottla.storage.segment import Segment
 from ottla.storage.swapping import discard, swap_in
 from ottla.storage.syncing import DirectoryToSync, PathToSync, Syncable
@@ -35,8 +37,8 @@ class Segments:
         self.is_abandoned = False
         self._is_cutting = False  # A cut has begun; after an OSError it is to be called again.
         self._open_files = open_files
-        self._disk: Disk = open_files.disk
-        self._directory = directory
+        self.disk: Disk = open_files.disk
+        self.directory = directory
 
     @property
     def size_bytes(self) -> int:
@@ -81,13 +83,16 @@ class Segments:
             self.sync_directory_later()
 
     def directory_to_sync(self) -> DirectoryToSync:
-        return DirectoryToSync(self._disk, self._directory)
+        return DirectoryToSync(self.disk, self.directory)
 
     def sync_directory_later(self) -> None:
         self.unsynced.append(self.directory_to_sync())
 
     def sync_later(self, path: str) -> None:
-        self.unsynced.append(PathToSync(self._disk, path))
+        self.unsynced.append(PathToSync(self.disk, path))
+
+    def write_producer_snapshot(self, offset: Offset, producers: dict[int, Producer]) -> None:
+        self.sync_later(write_snapshot(self.disk, self.directory, offset, producers))
 
     def write_active_indexes(self) -> None:
         for path in self.active.write_indexes():
@@ -98,7 +103,7 @@ class Segments:
         """Seal the active segment, begin the next at `base_offset`; an OSError changes nothing."""
         sealed = self.active
         if not self.is_first_name_durable:
-            self._disk.sync_directory(self._directory)
+            self.disk.sync_directory(self.directory)
             self.is_first_name_durable = True
         written = sealed.write_indexes()
         segment = self._create(base_offset, config, now)
@@ -129,7 +134,7 @@ class Segments:
         snapshots, is_any_gone = self.deletion.rename_snapshots_past(offset)
         if is_any_gone or is_shorter or is_resumed:
             # Their producer snapshots must not come back beside what is written here next.
-            self._disk.sync_directory(self._directory)
+            self.disk.sync_directory(self.directory)
         if self.active.next_offset > offset:
             self.active.truncate_to(offset)
         file = self.active.file
@@ -146,7 +151,7 @@ class Segments:
         self.deletion.rename_snapshots_past(-1)
         self.active = self._create(offset, config, now)
         self.all[:] = [self.active]
-        self._disk.sync_directory(self._directory)
+        self.disk.sync_directory(self.directory)
         self.oldest_offset = offset
         self._is_cutting = False
 
@@ -163,7 +168,7 @@ class Segments:
             try:
                 self.deletion.rename_away(oldest, due_ms)
             finally:
-                if not self._disk.exists(oldest.log_path):  # Its indexes alone may be left.
+                if not self.disk.exists(oldest.log_path):  # Its indexes alone may be left.
                     del self.all[0]
             yield self.directory_to_sync()
             # Not beyond the first segment: the log may have begun elsewhere meanwhile.
@@ -175,13 +180,13 @@ class Segments:
         first = self.index_of(sources[0].base_offset)
         end = first + len(sources)
         if self.all[first:end] != list(sources) or self.active in sources:
-            discard(self._disk, cleaned)
+            discard(self.disk, cleaned)
             return False
-        swap_in(self._disk, cleaned, sources, self.deletion, due_ms)
+        swap_in(self.disk, cleaned, sources, self.deletion, due_ms)
         self.sync_directory_later()
         segment = Segment(
             self._open_files,
-            self._directory,
+            self.directory,
             cleaned.base_offset,
             created_ms=cleaned.created_ms,
             index_interval_bytes=cleaned.index_interval_bytes,
@@ -199,7 +204,7 @@ class Segments:
     def _create(self, base_offset: Offset, config: LogConfig, now: Millis) -> Segment:
         segment = Segment(
             self._open_files,
-            self._directory,
+            self.directory,
             base_offset,
             created_ms=now,
             index_interval_bytes=config.index_interval_bytes,
@@ -219,7 +224,7 @@ class Segments:
         """
         segment = Segment(
             self._open_files,
-            self._directory,
+            self.directory,
             sealed.base_offset,
             created_ms=sealed.created_ms,
             index_interval_bytes=sealed.index_interval_bytes,

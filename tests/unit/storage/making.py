@@ -8,6 +8,7 @@ from ottla.records.batch import Batch
 from ottla.records.record import Record, build_batch
 from ottla.records.scan import ScanBudget
 from ottla.simulation.world.disk import SimulatedDisk
+from ottla.storage import existing_log
 from ottla.storage.cleanable import cleanable
 from ottla.storage.cleaning import Cleaning, CleaningLimits
 from ottla.storage.config import LogConfig
@@ -15,6 +16,7 @@ from ottla.storage.deletion import remove_paths
 from ottla.storage.index import TimestampedOffset
 from ottla.storage.log import Log
 from ottla.storage.lookup import MaxTimestampSearch, TimestampSearch
+from ottla.storage.retention import delete_old_segments
 
 NOW = WallTime(1_700_000_000_000)
 DIRECTORY = "/data/t-0"
@@ -85,7 +87,7 @@ def open_log(
     power_lost: bool = False,
     now: int = NOW,
 ) -> Log:
-    return Log.open(
+    return existing_log.open_log(
         disk,
         DIRECTORY,
         NAME,
@@ -115,13 +117,13 @@ def retain(log: Log, now: int, high_watermark: int) -> int:
     """Delete what retention allows, as a broker does it; how many segments went."""
     before = len(log.segments)
     end = log.segments[-1].base_offset
-    for step in log.delete_old_segments(WallTime(now), high_watermark):
+    for step in delete_old_segments(log, WallTime(now), high_watermark):
         step.sync()
     return before - len(log.segments) + (log.segments[-1].base_offset != end)
 
 
 def remove_deleted(log: Log, now: int) -> None:
-    remove_paths(log.disk, log.take_deleted(WallTime(now)))
+    remove_paths(log.disk, log.files.deletion.take_due(WallTime(now)))
 
 
 def read_all(log: Log, *, start: int | None = None, bytes_max: int = 500) -> list[Batch]:

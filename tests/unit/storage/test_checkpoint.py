@@ -4,7 +4,6 @@ from ottla.model.errors import Damaged
 from ottla.model.types import TopicPartition
 from ottla.simulation.world.disk import Crashed
 from ottla.storage.checkpoint import (
-    MetaProperties,
     decode_clean_shutdown,
     decode_epochs,
     decode_offsets,
@@ -16,6 +15,7 @@ from ottla.storage.checkpoint import (
     parse_properties,
     replace_file,
 )
+from ottla.storage.identity import MetaProperties
 from tests.unit.storage.making import make_disk
 
 TOPIC_ID = bytes(range(16))

@@ -2,8 +2,14 @@ import errno
 
 import pytest
 
-from ottla.storage.checkpoint import MetaProperties
-from ottla.storage.identity import DirectoryRefused, is_unused, read_meta, refuse_foreign, take
+from ottla.storage.identity import (
+    DirectoryRefused,
+    MetaProperties,
+    is_unused,
+    read_meta,
+    refuse_foreign,
+    take,
+)
 from tests.unit.storage.making import make_disk
 
 META = MetaProperties("cluster-a", 1, bytes(16))

@@ -7,7 +7,6 @@ from itertools import product
 import pytest
 
 from ottla.model.errors import Damaged, ErrorCode, Refusal
-from ottla.model.types import WallTime
 from ottla.simulation.world.disk import SimulatedDisk
 from ottla.storage.config import LogConfig
 from ottla.storage.log import Log
@@ -316,44 +315,6 @@ def test_an_open_transaction_is_open_after_a_restart() -> None:
     assert open_log(disk).last_stable_offset(3) == 0
 
 
-def test_what_was_synced_survives_power_and_the_recovery_point_says_so() -> None:
-    disk = make_disk()
-    log = open_log(disk)
-    fill(log, 15)
-    assert log.is_unsynced
-    assert log.recovery_point == 0
-    end_offset = log.end_offset
-    work = log.unsynced_files()
-    fill(log, 3)
-    for each in work:
-        each.sync()
-    log.synced_to(end_offset)
-    assert log.recovery_point == 15
-    disk.cut_power()
-    again = open_log(disk, clean=False, recovery_point=15, power_lost=True)
-    assert 15 <= again.end_offset <= 18
-
-
-def test_a_sync_does_not_vouch_for_what_replaced_what_it_synced() -> None:
-    log = open_log(make_disk())
-    fill(log, 10)
-    work = log.unsynced_files()
-    log.truncate_to(4)
-    fill(log, 8)
-    for each in work:
-        each.sync()
-    log.synced_to(10)
-    assert log.recovery_point == 4
-
-
-def test_nothing_is_left_to_sync_after_a_sync() -> None:
-    log = open_log(make_disk())
-    fill(log, 15)
-    log.sync()
-    assert not log.is_unsynced
-    assert log.unsynced_files() == []
-
-
 def test_rolling_by_hand_begins_a_segment_at_the_end() -> None:
     log = open_log(make_disk())
     fill(log, 2)
@@ -361,13 +322,6 @@ def test_rolling_by_hand_begins_a_segment_at_the_end() -> None:
     assert bases(log) == [0, 2]
     fill(log, 1)
     assert len(read_all(log)) == 3
-
-
-def test_producers_expire() -> None:
-    log = open_log(make_disk())
-    put(log, make_batch(producer_id=1))
-    log.expire_producers(WallTime(NOW + SMALL.producer_id_expiration_ms))
-    assert log.producers.by_id == {}
 
 
 FAR = 3 * 2**31  # Compaction on the leader left nothing between.

@@ -37,7 +37,7 @@ def test_it_is_empty_and_to_be_synced_as_a_whole() -> None:
     log = open_new_log(OpenFiles(disk), "/logs", NAME, CONFIG, NOW)
     assert (log.log_start_offset, log.end_offset, log.recovery_point) == (0, 0, 0)
     assert log.is_unsynced
-    for each in log.unsynced_files():
+    for each in log.durability.begin_sync(log.end_offset):
         each.sync()
     disk.cut_power()
     assert disk.list("/logs/t-3") == ["00000000000000000000.log", "partition.metadata"]

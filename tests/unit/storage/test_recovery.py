@@ -2,6 +2,7 @@ import pytest
 
 from ottla.model.errors import Damaged
 from ottla.simulation.world.disk import SimulatedDisk
+from ottla.storage import existing_log
 from ottla.storage.config import LogConfig
 from ottla.storage.log import Log
 from ottla.storage.recovery import find_batch
@@ -136,7 +137,7 @@ def test_progress_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ottla.storage.recovery._PROGRESS_BYTES", 3 * BATCH_BYTES)
     told: list[tuple[str, int, int]] = []
     disk = killed(10)
-    Log.open(
+    existing_log.open_log(
         disk,
         DIRECTORY,
         recovered(killed(1)).topic_partition,

@@ -3,8 +3,8 @@ import errno
 import pytest
 
 from ottla.records.batch import Batch
+from ottla.storage import existing_log
 from ottla.storage.files import CLEANED
-from ottla.storage.log import Log
 from ottla.storage.open_files import OpenFiles
 from ottla.storage.producer_snapshot import snapshots_in
 from ottla.storage.segment import Segment
@@ -48,7 +48,7 @@ def test_power_loss_takes_no_first_segment_and_leaves_a_later_one() -> None:
     left = set()
     for seed in range(60):
         disk = make_disk(seed)
-        log = Log.open(disk, DIRECTORY, NAME, SMALL, clean=False, now=NOW)
+        log = existing_log.open_log(disk, DIRECTORY, NAME, SMALL, clean=False, now=NOW)
         for _ in range(30):
             log.append([make_batch(base_offset=log.end_offset)], NOW)
         disk.cut_power()
@@ -94,7 +94,7 @@ def test_a_cut_that_lacks_a_descriptor_for_what_it_leaves_changes_nothing() -> N
     segments = make_segments(3, 2, 1)
     segments._open_files.close()
     active = segments.active
-    segments._disk.fail("open", errno.ENFILE, path_contains="03.log")
+    segments.disk.fail("open", errno.ENFILE, path_contains="03.log")
     with pytest.raises(OSError, match="open"):
         segments.cut(4)
     assert bases(segments) == [0, 3, 5]
@@ -108,7 +108,7 @@ def test_a_cut_that_lacks_a_descriptor_for_what_it_leaves_changes_nothing() -> N
 def test_an_oldest_segment_that_cannot_be_renamed_is_kept_for_the_next_attempt() -> None:
     """Else the one after it would go first, and a start would find a hole."""
     segments = make_segments(3, 2, 1)
-    segments._disk.fail("rename", errno.ENOSPC, path_contains="00.log")
+    segments.disk.fail("rename", errno.ENOSPC, path_contains="00.log")
     steps = segments.drop_oldest(NOW)
     next(steps)
     with pytest.raises(OSError, match="rename"):
@@ -120,7 +120,7 @@ def test_an_oldest_segment_that_cannot_be_renamed_is_kept_for_the_next_attempt()
 
 def test_an_oldest_segment_whose_indexes_alone_cannot_be_renamed_is_gone() -> None:
     segments = make_segments(3, 2, 1)
-    segments._disk.fail("rename", errno.ENOSPC, path_contains="00.index")
+    segments.disk.fail("rename", errno.ENOSPC, path_contains="00.index")
     steps = segments.drop_oldest(NOW)
     next(steps)
     with pytest.raises(OSError, match="rename"):
@@ -173,7 +173,7 @@ def test_the_oldest_is_kept_if_the_log_began_anew_or_was_abandoned_meanwhile() -
 
 def test_a_cleaned_copy_does_not_replace_a_segment_that_was_truncated_and_refilled() -> None:
     segments = make_segments(3, 2)
-    source, disk = segments.all[0], segments._disk
+    source, disk = segments.all[0], segments.disk
     cleaned = Segment(OpenFiles(disk), DIRECTORY, 0, mark=CLEANED)
     cleaned.activate(disk.open(cleaned.log_path, create=True))
     segments.cut(2)

@@ -32,7 +32,9 @@ from ottla.storage.checkpoint import (
 )
 from ottla.storage.config import LogConfig
 from ottla.storage.deletion import remove_paths
+from ottla.storage.existing_log import open_log
 from ottla.storage.log import Log
+from ottla.storage.retention import delete_old_segments
 from ottla.storage.syncing import sync_all
 
 METADATA_PARTITION: Final = TopicPartition(METADATA_TOPIC, 0)
@@ -157,7 +159,7 @@ class MetadataLog:
                     offset = batch.next_offset
 
     def _open_log(self, start: Offset) -> None:
-        log = Log.open(
+        log = open_log(
             self._env.disk,
             self.directory,
             METADATA_PARTITION,
@@ -230,8 +232,8 @@ class MetadataLog:
     async def sync(self) -> Offset:
         """Returns up to where all is on disk."""
         end = self._log.end_offset
-        await self._env.workers.run(sync_all, self._log.unsynced_files())
-        self._log.synced_to(end)
+        await self._env.workers.run(sync_all, self._log.durability.begin_sync(end))
+        self._log.durability.synced_to(end)
         return end
 
     async def write_state(self, state: ElectionState) -> None:
@@ -267,7 +269,7 @@ class MetadataLog:
             await self._clean(now)
         elif newest != snapshot_id:  # A newer one was installed while this one was written.
             await self._env.workers.run(self.snapshots.delete, [snapshot_id])
-        deleted = self._log.take_deleted(now)
+        deleted = self._log.files.deletion.take_due(now)
         await self._env.workers.run(remove_paths, self._env.disk, deleted)
 
     async def install_snapshot(self, snapshot: OffsetAndEpoch) -> None:
@@ -294,7 +296,7 @@ class MetadataLog:
         kept = self.snapshots.ids = self.snapshots.ids[len(gone) :]
         # The log first: it may begin only where a snapshot ends.
         self._log.advance_log_start(kept[0].end_offset)
-        for step in self._log.delete_old_segments(now, kept[0].end_offset):
+        for step in delete_old_segments(self._log, now, kept[0].end_offset):
             await self._env.workers.run(step.sync)
         await self._env.workers.run(self.snapshots.delete, gone)
 

@@ -41,8 +41,8 @@ from ottla.protocol.metadata_records import (
     MetadataRecord,
 )
 from ottla.quorum.voters import Address, Voter, Voters
-from ottla.storage.checkpoint import MetaProperties, replace_file
-from ottla.storage.identity import META_PROPERTIES, is_unused, read_meta
+from ottla.storage.checkpoint import replace_file
+from ottla.storage.identity import META_PROPERTIES, MetaProperties, is_unused, read_meta
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from ottla.broker.partitions.log_directories import LogDirectories
 from ottla.broker.partitions.partitions import Partitions
 from ottla.broker.wire.connections import Connections
 from ottla.model.errors import Damaged
+from ottla.storage.retention import delete_old_segments
 
 if TYPE_CHECKING:
     from ottla.model.types import Millis
@@ -128,7 +129,7 @@ class Housekeeping:
             if count % LOOKED_AT_TOGETHER == 0:
                 await asyncio.sleep(0)
             try:
-                for step in partition.log.delete_old_segments(now, partition.high_watermark):
+                for step in delete_old_segments(partition.log, now, partition.high_watermark):
                     await self._context.env.workers.run(step.sync)
             except (OSError, Damaged) as error:
                 self._partitions.read_failed(partition, error)
@@ -155,4 +156,5 @@ class Housekeeping:
     def _expire_producers(self) -> None:
         now = self._context.env.clock.wall()
         for partition in self._partitions.all():
-            partition.log.expire_producers(now)
+            log = partition.log
+            log.producers.expire(now, log.config.producer_id_expiration_ms)

@@ -21,6 +21,7 @@ from ottla.model.types import Millis, Offset, TopicPartition, Uuid, WallTime, uu
 from ottla.storage.config import LogConfig
 from ottla.storage.deletion import remove_paths
 from ottla.storage.directory import DirectoryRefused, LogDirectory
+from ottla.storage.directory_loader import load_logs
 from ottla.storage.hosted import Replica
 from ottla.storage.identity import NodeIdentity
 from ottla.storage.log import Log
@@ -73,7 +74,7 @@ class LogDirectories:
         for directory in self.online():
             progress = RecoveryProgress(self._env.clock)
             try:
-                directory.load_logs(config_of, now, progress)
+                load_logs(directory, config_of, now, progress)
                 self._set_strays(directory, image)
             except OSError as error:
                 if error.errno in SHORT:
@@ -97,7 +98,7 @@ class LogDirectories:
                     continue
                 ours.add((topic_id, index))
                 name = TopicPartition(topic.name, index)
-                if self.is_absent(name) and not directory.power_was_lost:
+                if self.is_absent(name) and not directory.marks.power_was_lost:
                     directory.set_missing(name, topic_id)
                     logger.error("%s is offline: %s", name, directory.damaged[name])
             self._try(directory, partial(directory.keep_hosted, ours))
@@ -224,7 +225,7 @@ class LogDirectories:
         chosen: list[tuple[LogDirectory, TopicPartition, Uuid]] = []
         for name, topic_id in names.items():
             for directory in self._candidates(name)[:1]:
-                self._try(directory, partial(directory.reserve, name))
+                directory.made[name] = None
                 chosen.append((directory, name, topic_id))
         made = await self._env.workers.run(_make_files, chosen)
         for directory, name, topic_id in chosen[:made]:
@@ -303,13 +304,13 @@ class LogDirectories:
     @property
     def previous_broker_epoch(self) -> int:
         """Of the last process, if none of its directories can have lost anything; else -1."""
-        epochs = {d.previous_broker_epoch for d in self._directories.values()}
+        epochs = {d.marks.broker_epoch for d in self._directories.values()}
         epoch = epochs.pop() if len(epochs) == 1 else None
         return -1 if epoch is None else epoch
 
     def note_broker_epoch(self, broker_epoch: int) -> None:
         for directory in self.online():
-            self._try(directory, partial(directory.note_broker_epoch, broker_epoch))
+            self._try(directory, partial(directory.marks.note_broker_epoch, broker_epoch))
 
     def write_failed(self, log: Log, error: OSError) -> None:
         self.refusal(self.of(log), error)
@@ -452,10 +453,10 @@ def marks_of(
 
 
 def _sync_first_name(log: Log) -> None:
-    name = log.first_name_to_sync()
+    name = log.durability.first_name_to_sync()
     if name is not None:
         name.sync()
-        log.first_name_synced()
+        log.durability.first_name_synced()
 
 
 def _make_files(chosen: Sequence[tuple[LogDirectory, TopicPartition, Uuid]]) -> int:

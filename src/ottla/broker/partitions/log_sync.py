@@ -43,7 +43,7 @@ class LogSync:
 
     def name_soon(self, log: Log) -> None:
         """Sync the first segment's name of a new log: else its first roll does, on the loop."""
-        if log.first_name_to_sync() is None:
+        if log.durability.first_name_to_sync() is None:
             return
         self._unnamed[log] = None
         if not self._is_naming:
@@ -56,7 +56,7 @@ class LogSync:
             while self._unnamed:
                 log = next(iter(self._unnamed))
                 del self._unnamed[log]
-                name = log.first_name_to_sync()
+                name = log.durability.first_name_to_sync()
                 if name is not None:
                     self._naming = asyncio.create_task(self._sync_name(log, name))
                     await asyncio.shield(self._naming)
@@ -69,7 +69,7 @@ class LogSync:
         except OSError as error:
             self._failed(log, error)
         else:
-            log.first_name_synced()
+            log.durability.first_name_synced()
 
     async def all(self, partitions: Iterable[Partition]) -> None:
         """Sync these. Does not wait for logs that others ask for meanwhile."""
@@ -124,14 +124,14 @@ class LogSync:
     async def _sync_log(self, partition: Partition) -> None:
         log = partition.log
         end_offset = log.end_offset
-        work = log.unsynced_files()
+        work = log.durability.begin_sync(end_offset)
         try:
             if work:
                 await self._workers.run(sync_all, work)
         except OSError as error:
             if self._failed(log, error):
-                log.sync_also(work)  # With the next round.
+                log.durability.sync_also(work)  # With the next round.
             partition.not_committed()
             return
-        log.synced_to(end_offset)
+        log.durability.synced_to(end_offset)
         partition.committed(end_offset)

@@ -13,7 +13,7 @@ from ottla.simulation.world.loop import MICROSECOND
 from ottla.simulation.world.process import PROCESS, Process
 from ottla.simulation.world.stepped_work import SteppedWork
 from ottla.simulation.world.workers import SimulatedWorkers
-from ottla.storage.directory import BROKER_EPOCH, MOUNT_ID
+from ottla.storage.run_marks import BROKER_EPOCH, MOUNT_ID
 
 SLOW_CALLS_PER_TURN_MAX: Final = 4  # A swap of segments makes four.
 SLOW_CALLS: Final = frozenset(

@@ -7,6 +7,7 @@ import pytest
 
 from ottla.model.errors import Damaged, ErrorCode, Refusal
 from ottla.protocol.messages import delete_records
+from ottla.storage.retention import delete_old_segments
 from tests.unit.broker.requests import batch, fetch_request, only, produce_request, values_of, write
 from tests.unit.broker.serving import World, held_workers, serving
 
@@ -73,7 +74,7 @@ def test_a_log_start_is_written_down_until_the_removal_below_it_is_durable() -> 
             world.pass_ms(2000)
         world.partition().log.advance_log_start(1)
         world.run(world.broker.partitions.checkpoint())
-        steps = world.partition().log.delete_old_segments(world.broker.env.clock.wall(), 3)
+        steps = delete_old_segments(world.partition().log, world.broker.env.clock.wall(), 3)
         next(steps).sync()
         next(steps)  # Renamed, and not synced.
         assert world.partition().log.segments[0].base_offset == 1
@@ -93,7 +94,7 @@ def test_records_are_deleted_durably_though_the_removal_below_them_is_not() -> N
             world.pass_ms(2000)
         log = world.partition().log
         log.advance_log_start(1)
-        steps = log.delete_old_segments(world.broker.env.clock.wall(), 3)
+        steps = delete_old_segments(log, world.broker.env.clock.wall(), 3)
         next(steps).sync()
         next(steps)  # Renamed, and not synced: a power cut may bring it back.
         part = delete_records.DeleteRecordsPartition(0, log.segments[0].base_offset)
@@ -197,7 +198,7 @@ def test_damage_that_retention_meets_costs_its_own_partition() -> None:
         def meet_damage(*_: object) -> None:
             raise Damaged(log.directory, 0, "told so")
 
-        log.delete_old_segments = meet_damage
+        log.files.drop_oldest = meet_damage
         world.pass_ms(40_000)
         assert world.partition("u").log.log_start_offset == 1, "the others are looked after"
         with pytest.raises(Refusal) as refused:

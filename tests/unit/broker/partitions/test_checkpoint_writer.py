@@ -12,9 +12,10 @@ from ottla.env.workers import InlineWorkers
 from ottla.model.errors import ErrorCode, Refusal
 from ottla.model.types import TopicPartition
 from ottla.simulation.world.disk import SimulatedDisk
-from ottla.storage.checkpoint import MetaProperties, decode_offsets
+from ottla.storage.checkpoint import decode_offsets
 from ottla.storage.checkpoints import HIGH_WATERMARKS, RECOVERY_POINTS
 from ottla.storage.directory import LogDirectory
+from ottla.storage.identity import MetaProperties
 
 NAME = TopicPartition("t", 0)
 

@@ -296,7 +296,7 @@ def test_a_worker_syncs_the_name_of_a_new_logs_first_segment() -> None:
     with serving() as world:
         world.topic("t")
         world.pass_ms(50)
-        assert world.partition().log.first_name_to_sync() is None
+        assert world.partition().log.durability.first_name_to_sync() is None
 
 
 def test_a_name_that_cannot_be_synced_takes_its_directory_offline() -> None:
@@ -316,7 +316,7 @@ def test_no_roll_after_a_crash_syncs_a_directory_on_the_loop() -> None:
         world.disk.kill()
         world.start()
         logs = [world.partition("t", index).log for index in range(3)]
-        assert [log.first_name_to_sync() for log in logs] == [None] * 3
+        assert [log.durability.first_name_to_sync() for log in logs] == [None] * 3
 
 
 class SlowName(HeldWorkers):
@@ -334,7 +334,7 @@ def test_a_stop_waits_for_the_sync_of_a_name_that_a_worker_began() -> None:
         write(world, b"a")
         world.settle()
         log = world.partition().log
-        log._segments.is_first_name_durable = False
+        log.files.is_first_name_durable = False
         world.workers.__class__ = SlowName
         world.workers.is_holding = True
         world.loop.call_soon(world.broker.partitions.sync.name_soon, log)

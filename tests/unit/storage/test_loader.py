@@ -4,6 +4,7 @@ import pytest
 
 from ottla.model.errors import Damaged
 from ottla.simulation.world.disk import SimulatedDisk
+from ottla.storage import existing_log
 from ottla.storage.files import file_name
 from ottla.storage.log import Log
 from ottla.storage.producer_snapshot import snapshots_in
@@ -136,7 +137,7 @@ def test_a_gap_that_a_cleaner_left_is_no_hole() -> None:
     disk, log = closed()
     second, third = log.segments[1], log.segments[2]
     disk.remove(second.log_path)
-    opened = Log.open(
+    opened = existing_log.open_log(
         disk,
         DIRECTORY,
         log.topic_partition,

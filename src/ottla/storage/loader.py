@@ -9,10 +9,8 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from ottla.env.disk import Disk
 from ottla.model.errors import Damaged
 from ottla.model.types import Offset, WallTime
-from ottla.records.record import BadRecords
 from ottla.storage.checkpoint import decode_epochs
 from ottla.storage.config import LogConfig
 from ottla.storage.epochs import LeaderEpochs
@@ -27,6 +25,7 @@ from ottla.storage.files import (
 from ottla.storage.index import RELATIVE_OFFSET_MAX
 from ottla.storage.interrupted import InterruptedWork
 from ottla.storage.open_files import OpenFiles
+from ottla.storage.producer_history import replay
 from ottla.storage.producer_snapshot import read_newest_snapshot, snapshots_in
 from ottla.storage.producer_state import Producers
 from ottla.storage.recovery import Progress, recover
@@ -57,7 +56,7 @@ class Loader:
         progress: Progress | None,
     ) -> None:
         self._open_files = open_files
-        self._disk: Disk = open_files.disk
+        self._disk = open_files.disk
         self._directory = directory
         self._config = config
         self._recovery_point: Offset = 0
@@ -280,21 +279,3 @@ class Loader:
 
     def _path(self, name: str) -> str:
         return f"{self._directory}/{name}"
-
-
-def replay(producers: Producers, segment: Segment, *, start: Offset, end: Offset) -> None:
-    """Follow the producers through a segment's batches from `start` up to `end`."""
-    found = segment.find(start) if start > segment.base_offset else (0, 0)
-    if found is None:
-        return
-    for position, batch in segment.batches(found[0]):
-        if batch.base_offset >= end:
-            break
-        if batch.base_offset >= start and batch.producer_id >= 0:
-            try:
-                completed = producers.note(batch)
-            except BadRecords as failure:
-                raise Damaged(segment.log_path, position, str(failure)) from failure
-            if completed is not None:
-                producers.complete(completed)
-            producers.keep()
