@@ -10,8 +10,8 @@ import pytest
 
 from ottla.client.admin import Admin
 from ottla.client.cluster import Cluster
-from ottla.client.connection import Connection
 from ottla.client.delivery import ProducerSettings
+from ottla.client.dialer import Dialer
 from ottla.client.producer import Producer
 from ottla.env.network import Address
 from ottla.model.errors import ErrorCode
@@ -81,7 +81,7 @@ async def pause_and_ask(
         leader = await cluster.leader_id(PLACE)
         machine = nodes.machines[leader]
         address = Address(machine.host, PORT)
-        connection = await Connection.open(host, address, client_id="old", timeout_ms=2_000)
+        connection = await Dialer("old").dial(host, address, timeout_ms=2_000)
         machine.pause()
         for _ in range(5):  # The first waits for the leader, and is written again by the next one.
             written = await (await producer.send("t", b"meanwhile", partition=0))

@@ -9,9 +9,10 @@ from enum import IntEnum
 from typing import TypeVar
 
 from ottla.client.cluster import Cluster
-from ottla.client.connection import Connection, Request
+from ottla.client.connection import Connection
 from ottla.client.errors import check
 from ottla.client.metadata import UnknownTopic
+from ottla.client.protocol import Request
 from ottla.model.errors import ErrorCode
 from ottla.model.types import NodeId, Offset, TopicPartition
 from ottla.protocol.messages import (

@@ -9,8 +9,8 @@ from typing import TypeVar
 
 from ottla.client.admin import Admin, Operation, ResourceType
 from ottla.client.cluster import Cluster
-from ottla.client.connection import Request
 from ottla.client.errors import ClientError, check
+from ottla.client.protocol import Request
 from ottla.model.types import NodeId
 from ottla.protocol.messages import incremental_alter_configs as alter_wire
 from ottla.protocol.messages import list_partition_reassignments as list_wire

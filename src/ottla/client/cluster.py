@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from ottla.client.connection import Connection
+from ottla.client.dialer import Dialer
 from ottla.client.errors import CannotConnect, ClientError, Refused
 from ottla.client.metadata import Metadata, Topic, UnknownTopic
 from ottla.env.clock import Clock
@@ -53,6 +54,7 @@ class Cluster:
         self.on_trouble: Callable[[ClientError], None] = _nothing  # Told what is tried again.
         self._bootstrap = list(bootstrap)
         self._network = network
+        self._dialer = Dialer(self.settings.client_id)
         self._connections: dict[tuple[Address, object], Connection] = {}
         self._opening: dict[tuple[Address, object], asyncio.Lock] = {}
 
@@ -203,11 +205,8 @@ class Cluster:
         async with lock:  # Two who ask at once share one connection.
             connection = self._connections.get(key)
             if connection is None or not connection.is_open:
-                connection = self._connections[key] = await Connection.open(
-                    self._network,
-                    address,
-                    client_id=self.settings.client_id,
-                    timeout_ms=self.settings.connect_ms_max,
+                connection = self._connections[key] = await self._dialer.dial(
+                    self._network, address, timeout_ms=self.settings.connect_ms_max
                 )
             return connection
 

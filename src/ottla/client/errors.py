@@ -5,10 +5,14 @@ ClientError
 │   └── UnknownHost  its name has no address at all
 ├── ConnectionLost   the connection ended while a request was under way: its fate is unknown
 ├── RequestTimeout   no answer came in time: its fate is unknown
+├── ResponseTooLarge a broker announced a response above what is read
 ├── NotServed        the broker does not serve an API, or no version of it that we speak
 └── Refused          the broker answered with an error code
 """
 
+from socket import gaierror
+
+from ottla.env.network import Address
 from ottla.model.errors import RETRIABLE, ErrorCode
 
 
@@ -32,6 +36,10 @@ class ConnectionLost(ClientError):
 
 class RequestTimeout(ClientError):
     is_retriable = True
+
+
+class ResponseTooLarge(ClientError):
+    pass
 
 
 class NotServed(ClientError):
@@ -60,6 +68,23 @@ def error_code(code: int) -> ErrorCode:
         return ErrorCode(code)
     except ValueError:
         return ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def cannot_connect(address: Address, error: Exception) -> CannotConnect:
+    """The failure to open a connection, as told to whoever asked for it."""
+    kind = UnknownHost if isinstance(error, gaierror) else CannotConnect
+    return kind(f"cannot connect to {address}: {reason(error)}")
+
+
+def reason(error: Exception) -> str:
+    """A few words for an error of the network."""
+    if isinstance(error, TimeoutError) and not error.strerror:
+        return "no answer in time"
+    if isinstance(error, ConnectionRefusedError):
+        return "nothing listens there"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror.lower()
+    return str(error)
 
 
 def check(code: int, message: str | None = None, about: str = "") -> None:

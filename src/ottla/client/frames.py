@@ -1,7 +1,7 @@
-"""Cuts the bytes of one connection into frames: a length, then as many bytes.
+"""Splits the bytes of one connection into frames: a length, then as many bytes.
 
-Small frames are cut from one reused buffer; a large one is received straight into memory of its
-own, so that a fetch of megabytes is not copied. No frame is larger than `frame_bytes_max`.
+Small frames are copied out of one reused buffer; a large one is received straight into a buffer of
+its own, so that a fetch of megabytes is not copied. No frame is larger than `frame_bytes_max`.
 """
 
 from struct import Struct
@@ -12,18 +12,27 @@ SCRATCH_BYTES = 64 * 1024
 LENGTH = Struct(">i")
 
 
+class BadFrameSize(ProtocolError):
+    def __init__(self, size: int) -> None:
+        super().__init__(f"a frame of {size} bytes announced; is this a Kafka broker?")
+        self.size = size
+
+
 class Frames:
-    def __init__(self, frame_bytes_max: int) -> None:
+    def __init__(self, frame_bytes_max: int, *, reuses_buffer: bool = False) -> None:
+        """With `reuses_buffer`, lengths are received alone and frames of any size in place, each
+        of them over the one before."""
         self._frame_bytes_max = frame_bytes_max
-        self._scratch = bytearray(SCRATCH_BYTES)
+        self._scratch = bytearray(LENGTH.size if reuses_buffer else SCRATCH_BYTES)
         self._kept = 0  # How much of the scratch holds the start of a frame.
-        self._large: bytearray | None = None  # The frame that is received in place,
+        self._large: memoryview | None = None  # The frame that is received in place,
         self._filled = 0  # and how much of it is there.
+        self._reused = bytearray(SCRATCH_BYTES) if reuses_buffer else None
 
     def buffer(self) -> memoryview:
         """Where the next bytes go."""
         if self._large is not None:
-            return memoryview(self._large)[self._filled :]
+            return self._large[self._filled :]
         return memoryview(self._scratch)[self._kept :]
 
     def received(self, count: int) -> list[memoryview]:
@@ -32,7 +41,7 @@ class Frames:
             self._filled += count
             if self._filled < len(self._large):
                 return []
-            frame, self._large = memoryview(self._large), None
+            frame, self._large = self._large, None
             return [frame]
         return self._cut(self._kept + count)
 
@@ -42,10 +51,10 @@ class Frames:
         while end - position >= LENGTH.size:
             (size,) = LENGTH.unpack_from(self._scratch, position)
             if not 0 <= size <= self._frame_bytes_max:
-                raise ProtocolError(f"a frame of {size} bytes announced; is this a Kafka broker?")
+                raise BadFrameSize(size)
             start = position + LENGTH.size
             if start + size > end:
-                if size + LENGTH.size > SCRATCH_BYTES:
+                if size + LENGTH.size > len(self._scratch):
                     self._begin_large(size, start, end)
                     return frames
                 break
@@ -57,7 +66,14 @@ class Frames:
         return frames
 
     def _begin_large(self, size: int, start: int, end: int) -> None:
-        self._large = bytearray(size)
+        self._large = self._allocate(size)
         self._filled = end - start
-        self._large[: self._filled] = self._scratch[start:end]
+        self._large[: self._filled] = memoryview(self._scratch)[start:end]
         self._kept = 0
+
+    def _allocate(self, size: int) -> memoryview:
+        if self._reused is None:
+            return memoryview(bytearray(size))
+        if size > len(self._reused):
+            self._reused = bytearray(size + size // 8)
+        return memoryview(self._reused)[:size]

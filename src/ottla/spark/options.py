@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ottla.client.dialer import Dialer
 from ottla.client.session import parse_addresses
 from ottla.spark.errors import BadOption
 
@@ -65,6 +66,10 @@ class Access:
     bootstrap: str
     client_id: str = CLIENT_ID
     request_ms_max: int = REQUEST_MS_MAX
+
+    @property
+    def dialer(self) -> Dialer:
+        return Dialer(self.client_id)
 
 
 class Given:

@@ -21,6 +21,7 @@ from ottla.broker.node.preparation import prepare_up
 from ottla.broker.partitions.replicated_partition import ReplicatedPartition
 from ottla.broker.settings.settings import Settings, zero_configuration
 from ottla.client.connection import Connection
+from ottla.client.dialer import Dialer
 from ottla.env.environment import Environment
 from ottla.env.network import Address
 from ottla.env.workers import InlineWorkers
@@ -285,11 +286,8 @@ class Cluster:
     async def connection(self, node: Node) -> Connection:
         known = self._client.get(node.number)
         if known is None or not known.is_open:
-            known = await Connection.open(
-                self.network.host("client"),
-                Address(node.host, PORT),
-                client_id="test",
-                timeout_ms=10_000,
+            known = await Dialer("test").dial(
+                self.network.host("client"), Address(node.host, PORT), timeout_ms=10_000
             )
             self._client[node.number] = known
         return known

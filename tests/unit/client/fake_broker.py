@@ -55,6 +55,7 @@ class FakeBroker:
         # The epoch and the next sequence of each producer.
         self.seen: dict[tuple[str, int, int], tuple[int, int]] = {}
         self.next_producer_id = 1000
+        self.connections_closed = 0
         self.address = Address(self.host_name, PORT)
         self._network: Network = world.network.host(self.host_name)
         self._listener: Any = None
@@ -240,7 +241,7 @@ class FakePeer:
         pass
 
     def closed(self) -> None:
-        pass
+        self._broker.connections_closed += 1
 
     def _serve(self, frame: memoryview) -> None:
         header, position = decode_request_header(frame)
@@ -257,10 +258,15 @@ class FakePeer:
             return
         if isinstance(answer, tuple):  # An answer in another version than it was asked for.
             answer, version = answer
-        out = bytearray(LENGTH.size) + response_header(key, version, header.correlation_id)
-        encode_into(answer, version, out)
-        LENGTH.pack_into(out, 0, len(out) - LENGTH.size)
-        self._channel.send([out])
+        self._channel.send([framed(answer, key, version, header.correlation_id)])
+
+
+def framed(answer: object, key: ApiKey, version: int, correlation_id: int) -> bytearray:
+    """A response as it is on the wire."""
+    out = bytearray(LENGTH.size) + response_header(key, version, correlation_id)
+    encode_into(answer, version, out)
+    LENGTH.pack_into(out, 0, len(out) - LENGTH.size)
+    return out
 
 
 SERVED = (

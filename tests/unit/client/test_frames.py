@@ -47,3 +47,20 @@ def written(sizes: list[int]) -> tuple[list[bytes], bytes]:
 def test_a_frame_of_an_impossible_size_is_refused_before_it_is_received(announced: int) -> None:
     with pytest.raises(ProtocolError, match=str(announced)):
         feed(Frames(1000), LENGTH.pack(announced), [])
+
+
+@given(st.lists(SMALL | LARGE, max_size=6), st.lists(st.integers(1, SCRATCH_BYTES), max_size=5))
+def test_a_reused_buffer_holds_each_frame_until_the_next(
+    sizes: list[int], pieces: list[int]
+) -> None:
+    bodies, data = written(sizes)
+    assert feed(Frames(1 << 20, reuses_buffer=True), data, pieces) == bodies
+
+
+def test_frames_after_each_other_are_received_at_the_same_place() -> None:
+    frames, found = Frames(1 << 20, reuses_buffer=True), []
+    for body in (b"first", b"later"):
+        for part in (LENGTH.pack(len(body)), body):
+            frames.buffer()[: len(part)] = part
+            found += frames.received(len(part))
+    assert [bytes(frame) for frame in found] == [b"later", b"later"]

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ottla.spark.source.link import close_idle
+from ottla.spark.source.idle_connections import close_idle
 from ottla.testing import Broker
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from ottla.client.connection import Connection
+from ottla.client.dialer import Dialer
 from ottla.client.errors import ClientError, NotServed, error_code
 from ottla.env.clock import Clock
 from ottla.env.network import Address, Network
@@ -40,6 +41,7 @@ class ControllerChannel:
         """
         self._answer_ms_max = answer_ms_max
         self._network = network
+        self._dialer = Dialer(CLIENT_ID)
         self._clock = clock
         self._address = address
         self._connection: Connection | None = None
@@ -104,8 +106,8 @@ class ControllerChannel:
                 self._connection = None
             if address is None:
                 return None
-            self._connection = await Connection.open(
-                self._network, address, client_id=CLIENT_ID, timeout_ms=CONNECT_MS_MAX
+            self._connection = await self._dialer.dial(
+                self._network, address, timeout_ms=CONNECT_MS_MAX
             )
             return self._connection
 

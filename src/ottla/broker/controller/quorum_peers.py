@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ottla.client.connection import Connection
+from ottla.client.dialer import Dialer
 from ottla.client.errors import CannotConnect, ClientError, ConnectionLost
 from ottla.env.network import Address, Network
 from ottla.model.types import Millis
@@ -30,6 +31,7 @@ class QuorumPeers:
     ) -> None:
         """`failed` is told whether the connection was closed or refused, or only silent."""
         self._network = network
+        self._dialer = Dialer(CLIENT_ID)
         self._timeout_ms = timeout_ms
         self._answered = answered
         self._failed = failed
@@ -68,11 +70,8 @@ class QuorumPeers:
         known = self._connections.get(key)
         if known is not None and known.is_open:
             return known
-        connection = await Connection.open(
-            self._network,
-            address,
-            client_id=CLIENT_ID,
-            timeout_ms=min(self._timeout_ms, CONNECT_MS_MAX),
+        connection = await self._dialer.dial(
+            self._network, address, timeout_ms=min(self._timeout_ms, CONNECT_MS_MAX)
         )
         other = self._connections.get(key)
         if other is not None and other.is_open:  # Opened meanwhile for another request.

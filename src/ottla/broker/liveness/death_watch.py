@@ -12,7 +12,7 @@ from typing import Final
 from ottla.broker.liveness.context import LivenessContext
 from ottla.broker.liveness.peer_liveness import PeerLiveness
 from ottla.broker.wire.connection import Connection
-from ottla.client.connection import Connection as ClientConnection
+from ottla.client.dialer import Dialer
 from ottla.client.errors import ClientError
 from ottla.env.network import Address
 from ottla.metadata.decisions.brokers import Died
@@ -32,6 +32,7 @@ class DeathWatch:
         self._context = context
         self._peer_liveness = peer_liveness
         self._looking_at: set[NodeId] = set()
+        self._dialer = Dialer("death-watch")
         self._brokers: dict[Connection, NodeId] = {}  # Whose heartbeats a connection brings.
 
     def heard_on(self, connection: Connection, node: NodeId) -> None:
@@ -89,10 +90,9 @@ class DeathWatch:
         give_up_at = self._context.now + PROBE_MS_MAX
         while self._context.now < give_up_at:
             try:
-                connection = await ClientConnection.open(
+                connection = await self._dialer.dial(
                     self._context.env.network,
                     Address(endpoint.host, endpoint.port),
-                    client_id="death-watch",
                     timeout_ms=PROBE_MS_MAX,
                 )
             except ClientError as error:

@@ -17,6 +17,7 @@ from ottla.broker.partitions.partitions import Partitions
 from ottla.broker.partitions.replicated_partition import ReplicatedPartition
 from ottla.broker.replicas.fetched_batches import copied, may_cut, whole_batches
 from ottla.client.connection import Connection
+from ottla.client.dialer import Dialer
 from ottla.client.errors import ClientError
 from ottla.env.network import Address
 from ottla.model.errors import Damaged, ErrorCode, Refusal
@@ -90,6 +91,7 @@ class ReplicaFetcher:
         self._plan = FetchPlan(self._context.node_id, limits)
         self._partitions: dict[Key, ReplicatedPartition] = {}
         self._has_work = asyncio.Event()
+        self._dialer = Dialer(f"broker-{context.node_id}-fetcher")
         self._connection: Connection | None = None
         self._sent: deque[asyncio.Future[wire.Response]] = deque()
         self._first_moves: list[Move] = []  # Of logs that are not fetched before.
@@ -450,10 +452,9 @@ class ReplicaFetcher:
         address = self._address()
         if address is None:
             raise ClientError(f"nobody knows where broker {self._leader} is")
-        self._connection = await Connection.open(
+        self._connection = await self._dialer.dial(
             self._context.env.network,
             address,
-            client_id=f"broker-{self._context.node_id}-fetcher",
             timeout_ms=min(CONNECT_MS_MAX, self._context.settings.replica_socket_timeout_ms),
         )
         self._connection.on_lost = partial(self._contacts.lost, self._leader)

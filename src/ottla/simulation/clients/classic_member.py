@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from random import Random
 
 from ottla.client.cluster import Cluster
-from ottla.client.connection import Request
 from ottla.client.errors import ClientError, Refused, check
 from ottla.client.membership import REBALANCE_MS, SESSION_MS, Membership, share_by_ranges
+from ottla.client.protocol import Request
 from ottla.model.errors import ErrorCode
 from ottla.model.types import TopicPartition
 from ottla.protocol.consumer_protocol import (

@@ -11,9 +11,9 @@ from random import Random
 from typing import Final, TypeVar
 
 from ottla.client.cluster import Cluster
-from ottla.client.connection import Request
 from ottla.client.errors import ClientError, Refused, check
 from ottla.client.groups import NAMES_VERSION_MAX, Groups
+from ottla.client.protocol import Request
 from ottla.client.reader import Reader, ReaderSettings
 from ottla.model.errors import ErrorCode
 from ottla.model.types import NodeId, Offset, TopicPartition

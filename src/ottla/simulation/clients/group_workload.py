@@ -14,12 +14,12 @@ from typing import TypeVar
 
 from ottla.client.admin import Admin
 from ottla.client.cluster import Cluster
-from ottla.client.connection import Request
 from ottla.client.delivery import ProducerSettings
 from ottla.client.errors import ClientError, Refused
 from ottla.client.groups import NAMES_VERSION_MAX, Groups
 from ottla.client.offsets import LATEST, find_offsets
 from ottla.client.producer import Producer
+from ottla.client.protocol import Request
 from ottla.model.errors import ErrorCode
 from ottla.model.types import Offset, TopicPartition
 from ottla.protocol.messages import delete_groups, offset_commit, offset_delete

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Final, TypeVar
 
+from ottla.client.blocking_connection import BlockingConnection
 from ottla.client.errors import CannotConnect, ClientError, Refused, check
 from ottla.client.metadata import Metadata, Topic, UnknownTopic
 from ottla.client.session import parse_addresses
@@ -17,7 +18,6 @@ from ottla.model.types import NodeId, TopicPartition
 from ottla.protocol.messages import init_producer_id as identity_wire
 from ottla.protocol.messages import metadata as wire
 from ottla.spark.options import Access
-from ottla.spark.sink.connection import SinkConnection
 
 Value = TypeVar("Value")
 
@@ -35,8 +35,8 @@ class SinkCluster:
         self._bootstrap = parse_addresses(access.bootstrap)
         self._metadata = Metadata()
         self._asked_at: dict[str, float] = {}
-        self._connections: dict[Address, SinkConnection] = {}
-        self._asking: SinkConnection | None = None  # Of its own: on the others answers are due.
+        self._connections: dict[Address, BlockingConnection] = {}
+        self._asking: BlockingConnection | None = None  # Of its own: on the others answers are due.
 
     def close(self) -> None:
         for connection in self._connections.values():
@@ -63,11 +63,11 @@ class SinkCluster:
         self.close()
         self._metadata.topics.clear()
 
-    def leader(self, place: TopicPartition) -> SinkConnection:
+    def leader(self, place: TopicPartition) -> BlockingConnection:
         node_id = self.topic(place.topic).leader(place.partition)
         return self.broker(node_id)
 
-    def broker(self, node_id: NodeId) -> SinkConnection:
+    def broker(self, node_id: NodeId) -> BlockingConnection:
         node = self._metadata.nodes.get(node_id)
         if node is None:
             raise CannotConnect(f"broker {node_id} is not part of the cluster, or is not running")
@@ -119,7 +119,7 @@ class SinkCluster:
         self._asked_at[name] = time.monotonic()
         return found
 
-    def _anyone(self) -> SinkConnection:
+    def _anyone(self) -> BlockingConnection:
         if self._asking is not None:
             return self._asking
         known = [node.address for node in self._metadata.nodes.values()]
@@ -134,15 +134,12 @@ class SinkCluster:
         assert failure is not None, "there was at least one address"
         raise failure
 
-    def _connect(self, address: Address) -> SinkConnection:
+    def _connect(self, address: Address) -> BlockingConnection:
         connection = self._connections.get(address)
         if connection is None:
             connection = self._connections[address] = self._open(address)
         return connection
 
-    def _open(self, address: Address) -> SinkConnection:
-        return SinkConnection(
-            address,
-            client_id=self._access.client_id,
-            request_ms_max=self._access.request_ms_max,
-        )
+    def _open(self, address: Address) -> BlockingConnection:
+        access = self._access
+        return access.dialer.dial_blocking(address, timeout_ms=access.request_ms_max)

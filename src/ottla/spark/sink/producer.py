@@ -14,6 +14,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Final
 
+from ottla.client.blocking_connection import BlockingConnection
 from ottla.client.delivery import MAYBE_WRITTEN, OUT_OF_SEQUENCE, TOO_LARGE
 from ottla.client.errors import ClientError, Refused, check
 from ottla.model.errors import ErrorCode
@@ -23,7 +24,6 @@ from ottla.records.batch import SEQUENCE_MAX
 from ottla.spark.arrow.encoding import Body, Producer, seal
 from ottla.spark.sink.batches import Batch, halves, renumber
 from ottla.spark.sink.cluster import BACKOFF_S, BACKOFF_S_MAX, SinkCluster
-from ottla.spark.sink.connection import SinkConnection
 
 log = logging.getLogger("ottla.spark")
 
@@ -58,8 +58,8 @@ class SinkProducer:
         self._cluster = cluster
         self._settings = settings
         self._lines: dict[TopicPartition, Line] = {}
-        self._next: dict[SinkConnection, list[Batch]] = {}  # Of each broker's next request.
-        self._sent: dict[SinkConnection, deque[list[Batch]]] = {}
+        self._next: dict[BlockingConnection, list[Batch]] = {}  # Of each broker's next request.
+        self._sent: dict[BlockingConnection, deque[list[Batch]]] = {}
         self._id, self._first_epoch = cluster.new_producer()
         self.batch_bytes_max: dict[str, int] = {}  # Of topics that took no larger ones.
 
@@ -100,7 +100,7 @@ class SinkProducer:
             together = self._next[connection]
         together.append(batch)
 
-    def _send(self, connection: SinkConnection) -> None:
+    def _send(self, connection: BlockingConnection) -> None:
         together, self._next[connection] = self._next[connection], []
         if not together:
             return
@@ -110,7 +110,7 @@ class SinkProducer:
         sent.append(together)
         self._produce(connection, together)
 
-    def _produce(self, connection: SinkConnection, together: list[Batch]) -> None:
+    def _produce(self, connection: BlockingConnection, together: list[Batch]) -> None:
         topics: dict[str, wire.TopicProduceData] = {}
         for batch in together:
             name = batch.place.topic
@@ -124,11 +124,12 @@ class SinkProducer:
         )
         for batch in together:
             batch.unanswered += 1
-        connection.send(request, connection.version_for(wire.Request, NAMES_VERSION_MAX))
+        version = connection.version_for(wire.Request, NAMES_VERSION_MAX)
+        connection.send(request, wire.Response, version)
 
-    def _receive(self, connection: SinkConnection) -> None:
+    def _receive(self, connection: BlockingConnection) -> None:
         """Take the oldest answer; raise the first refusal in it, when all of it is noted."""
-        answer = connection.receive(wire.Response)
+        answer = connection.receive()
         together = self._sent[connection].popleft()
         failure = self._note(together, answer)
         if failure is not None:
@@ -185,7 +186,7 @@ class SinkProducer:
         for connection, sent in self._sent.items():
             try:
                 while sent:
-                    self._note(sent.popleft(), connection.receive(wire.Response))
+                    self._note(sent.popleft(), connection.receive())
             except ClientError:
                 continue  # Nothing more comes here: its batches are not confirmed.
         self._next.clear()
@@ -196,7 +197,7 @@ class SinkProducer:
         batch = line.waiting[0]
         connection = self._cluster.leader(batch.place)
         self._produce(connection, [batch])
-        refused = self._note([batch], connection.receive(wire.Response))
+        refused = self._note([batch], connection.receive())
         if refused is None:
             return
         if refused.code in TOO_LARGE and batch.count > 1:

@@ -11,7 +11,8 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from ottla.client.errors import ClientError, NotServed, Refused, check
+from ottla.client.blocking_connection import BlockingConnection
+from ottla.client.errors import ClientError, NotServed, Refused, UnknownHost, check
 from ottla.client.offsets import CONSUMER, EARLIEST, LATEST, READ_COMMITTED
 from ottla.client.session import parse_addresses
 from ottla.client.unpacking import Transactions
@@ -23,7 +24,7 @@ from ottla.protocol.messages import list_offsets, metadata
 from ottla.records.batch import Buffer
 from ottla.spark.arrow.scanning import Placed, scan
 from ottla.spark.errors import DataLoss, SparkError
-from ottla.spark.source.link import Link, borrow, give_back
+from ottla.spark.source.idle_connections import borrow, give_back
 from ottla.spark.source.source import Manner, Source
 
 DEADLINE_MS = 60_000
@@ -51,7 +52,7 @@ class Fetcher:
         self._manner = manner
         self.position = start
         self._end = end
-        self._link: Link | None = None
+        self._connection: BlockingConnection | None = None
         self._is_fresh = True
         self._bytes_per_offset = 0.0
         self._moved_at = time.monotonic()
@@ -72,21 +73,21 @@ class Fetcher:
             self._release()
 
     def _next(self) -> Fetched | None:
-        link = self._link
-        if link is None:
-            link = self._link = self._connect()
-        if link.is_idle:
-            self._send(link, self.position)
-        answer: wire.Response = link.receive()
-        check(answer.error_code, about=str(link.address))
+        connection = self._connection
+        if connection is None:
+            connection = self._connection = self._connect()
+        if connection.is_idle:
+            self._send(connection, self.position)
+        answer: wire.Response = connection.receive()
+        check(answer.error_code, about=str(connection.address))
         result = answer.responses[0].partitions[0]
         if result.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
-            self._lose(self._ends(link))
+            self._lose(self._ends(connection))
             return None
         check(result.error_code, about=f"{self._source} at offset {self.position}")
-        return self._take(link, result)
+        return self._take(connection, result)
 
-    def _take(self, link: Link, result: wire.PartitionData) -> Fetched | None:
+    def _take(self, connection: BlockingConnection, result: wire.PartitionData) -> Fetched | None:
         transactions = None
         if self._manner.isolation == READ_COMMITTED:
             transactions = Transactions(
@@ -103,14 +104,14 @@ class Fetcher:
         self._moved_at, self._failures, self._is_fresh = time.monotonic(), 0, True
         if self.position < self._end:
             try:
-                self._send(link, self.position)
+                self._send(connection, self.position)
             except ClientError:
                 self._drop()  # What came is good all the same; the next turn connects anew.
         return Fetched(data, found.placed, asked)
 
-    def _send(self, link: Link, offset: Offset) -> None:
+    def _send(self, connection: BlockingConnection, offset: Offset) -> None:
         has_id = self._source.topic_id != ZERO_UUID
-        version = link.version_for(wire.Request, None if has_id else NAMES_VERSION_MAX)
+        version = connection.version_for(wire.Request, None if has_id else NAMES_VERSION_MAX)
         size = self._manner.fetch_bytes
         if self._bytes_per_offset:  # Towards the end, no more is asked for than is wanted.
             rest = int((self._end - offset) * self._bytes_per_offset * 1.25) + SLACK_BYTES
@@ -128,7 +129,7 @@ class Fetcher:
             isolation_level=self._manner.isolation,
             topics=[topic],
         )
-        link.send(request, wire.Response, version)
+        connection.send(request, wire.Response, version)
 
     # When there is trouble.
 
@@ -163,13 +164,15 @@ class Fetcher:
 
     def _recover(self, failure: ClientError) -> None:
         """Find the leader anew after a pause, unless it is for good or has lasted too long."""
-        is_stale_link = self._link is not None and not self._is_fresh
+        is_stale = self._connection is not None and not self._is_fresh
         self._drop()
         is_gone = isinstance(failure, Refused) and failure.code in GONE
         waited_ms = (time.monotonic() - self._moved_at) * 1000
-        if waited_ms > DEADLINE_MS or not (failure.is_retriable or is_gone):
+        # The name of a broker that is restarted elsewhere may have no address for a moment.
+        may_pass = failure.is_retriable or is_gone or isinstance(failure, UnknownHost)
+        if waited_ms > DEADLINE_MS or not may_pass:
             raise SparkError(f"{self._source} cannot be read: {failure}") from failure
-        if is_stale_link:
+        if is_stale:
             self._is_fresh = True
             return  # The broker had closed a connection that lay idle; nothing is wrong.
         time.sleep(min(BACKOFF_SECONDS * 2**self._failures, BACKOFF_SECONDS_MAX))
@@ -177,17 +180,17 @@ class Fetcher:
         try:
             self._find_leader(is_gone)
         except ClientError as trouble:
-            if not trouble.is_retriable:
+            if not (trouble.is_retriable or isinstance(trouble, UnknownHost)):
                 raise SparkError(f"{self._source} cannot be read: {trouble}") from trouble
 
     def _find_leader(self, is_gone: bool) -> None:
-        link = self._any_link()
+        connection = self._any_connection()
         try:
             wanted = [metadata.MetadataRequestTopic(name=self._source.topic)]
             request = metadata.Request(wanted, allow_auto_topic_creation=False)
-            answer = link.ask(request, metadata.Response)
+            answer = connection.ask(request, metadata.Response)
         finally:
-            give_back(link)
+            give_back(self._manner.access, connection)
         (topic,) = answer.topics
         known = self._source.topic_id
         has_other_id = ZERO_UUID not in (known, topic.topic_id) and topic.topic_id != known
@@ -202,19 +205,19 @@ class Fetcher:
         if leader is not None:
             self._source = replace(self._source, leader=leader)
 
-    def _any_link(self) -> Link:
+    def _any_connection(self) -> BlockingConnection:
         access = self._manner.access
         addresses = dict.fromkeys([self._source.leader, *parse_addresses(access.bootstrap)])
         trouble: ClientError | None = None
         for address in addresses:
             try:
-                return Link(address, access.client_id, access.request_ms_max)
+                return access.dialer.dial_blocking(address, timeout_ms=access.request_ms_max)
             except ClientError as failure:
                 trouble = trouble or failure
         assert trouble is not None, "there was at least one address"
         raise trouble
 
-    def _ends(self, link: Link) -> tuple[Offset, Offset]:
+    def _ends(self, connection: BlockingConnection) -> tuple[Offset, Offset]:
         """Where the log begins and ends now."""
         found = []
         for timestamp in (EARLIEST, LATEST):
@@ -223,30 +226,29 @@ class Fetcher:
             )
             topic = list_offsets.ListOffsetsTopic(self._source.topic, [partition])
             request = list_offsets.Request(CONSUMER, self._manner.isolation, [topic])
-            answer = link.ask(request, list_offsets.Response)
+            answer = connection.ask(request, list_offsets.Response)
             result = answer.topics[0].partitions[0]
             check(result.error_code, about=str(self._source))
             found.append(result.offset)
         return found[0], found[1]
 
-    def _connect(self) -> Link:
+    def _connect(self) -> BlockingConnection:
         access = self._manner.access
-        link, self._is_fresh = borrow(
-            self._source.leader, access.client_id, access.request_ms_max + self._manner.wait_ms
-        )
+        timeout_ms = access.request_ms_max + self._manner.wait_ms
+        connection, self._is_fresh = borrow(access, self._source.leader, timeout_ms)
         try:
-            link.version_for(wire.Request)
+            connection.version_for(wire.Request)
         except NotServed:
-            link.close()
+            connection.close()
             raise
-        return link
+        return connection
 
     def _release(self) -> None:
-        if self._link is not None:
-            give_back(self._link)
-            self._link = None
+        if self._connection is not None:
+            give_back(self._manner.access, self._connection)
+            self._connection = None
 
     def _drop(self) -> None:
-        if self._link is not None:
-            self._link.close()
-            self._link = None
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None

@@ -17,7 +17,7 @@ from ottla.records.batch import Batch, Buffer
 from ottla.spark.arrow.scanning import scan
 from ottla.spark.options import Access
 from ottla.spark.source.fetching import NAMES_VERSION_MAX
-from ottla.spark.source.link import borrow, give_back
+from ottla.spark.source.idle_connections import borrow, give_back
 from ottla.spark.source.planning import Range, limited_by_bytes
 from ottla.spark.source.source import Source
 
@@ -95,12 +95,12 @@ class Sampler:
             isolation_level=READ_UNCOMMITTED,
             topics=list(topics.values()),
         )
-        link, _ = borrow(leader, self._access.client_id, self._access.request_ms_max)
+        connection, _ = borrow(self._access, leader)
         try:
-            version = link.version_for(wire.Request, None if has_ids else NAMES_VERSION_MAX)
-            answer = link.ask(request, wire.Response, version)
+            version = connection.version_for(wire.Request, None if has_ids else NAMES_VERSION_MAX)
+            answer = connection.ask(request, wire.Response, version)
         except ClientError:
-            link.close()
+            connection.close()
             raise
         names = {topic.topic_id: topic.topic for topic in topics.values()}
         rates = {}
@@ -111,7 +111,7 @@ class Sampler:
                 rate = _rate(str(sources[place]), result.records or b"", at[place])
                 if rate:
                     rates[place] = rate
-        give_back(link)
+        give_back(self._access, connection)
         return rates
 
 

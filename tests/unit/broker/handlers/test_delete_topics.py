@@ -2,7 +2,7 @@
 
 import pytest
 
-from ottla.client.connection import Connection
+from ottla.client.dialer import Dialer
 from ottla.env.network import Address
 from ottla.model.errors import ErrorCode
 from ottla.protocol.messages import delete_topics as wire
@@ -58,7 +58,7 @@ async def ask_in(node: Node, request: wire.Request, version: int) -> wire.Respon
     """As a client does that knows no newer version."""
     address = Address(node.host, 9092)
     network = node.broker.env.network
-    connection = await Connection.open(network, address, client_id="old", timeout_ms=1000)
+    connection = await Dialer("old").dial(network, address, timeout_ms=1000)
     try:
         return await connection.ask(request, wire.Response, timeout_ms=1000, version_max=version)
     finally:

@@ -1,7 +1,7 @@
 """Who asks for a leader that may be gone waits until that is known; who is fenced stays listed."""
 
 from ottla.broker.liveness.peer_liveness import HELD_MS_MAX
-from ottla.client.connection import Connection
+from ottla.client.dialer import Dialer
 from ottla.env.network import Address
 from ottla.model.types import NodeId
 from ottla.protocol.messages import metadata
@@ -10,7 +10,7 @@ from tests.unit.broker.quorum_cluster import Cluster, Node, cluster_of
 
 async def ask(node: Node, topic: str) -> metadata.Response:
     address, network = Address(node.host, 9092), node.broker.env.network
-    connection = await Connection.open(network, address, client_id="c", timeout_ms=1000)
+    connection = await Dialer("c").dial(network, address, timeout_ms=1000)
     try:
         request = metadata.Request([metadata.MetadataRequestTopic(name=topic)])
         return await connection.ask(request, metadata.Response, timeout_ms=5000)

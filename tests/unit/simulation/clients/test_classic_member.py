@@ -2,7 +2,7 @@ import asyncio
 from random import Random
 from unittest.mock import Mock
 
-from ottla.client.connection import Request
+from ottla.client.protocol import Request
 from ottla.model.types import TopicPartition
 from ottla.protocol.messages import join_group
 from ottla.simulation.clients.classic_member import ClassicMember, decode_places, encode_places

@@ -1,7 +1,7 @@
 import asyncio
 from random import Random
 
-from ottla.client.connection import Connection
+from ottla.client.dialer import Dialer
 from ottla.env.network import Address
 from ottla.protocol.messages import produce
 from ottla.simulation.clients.hostile_client import HostileClient, HostileFrames
@@ -38,7 +38,7 @@ def test_a_broker_serves_others_beside_a_hostile_client() -> None:
         async def work() -> None:
             attack = asyncio.create_task(hostile.run())
             host = world.network.host("good")
-            good = await Connection.open(host, ADDRESS, client_id="good", timeout_ms=1000)
+            good = await Dialer("good").dial(host, ADDRESS, timeout_ms=1000)
             for offset in range(20):
                 await asyncio.sleep(0.2)
                 request = produce_request(batch(b"value", at=world.now), "good")

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
+from ottla.client.blocking_connection import BlockingConnection
 from ottla.client.errors import Refused, RequestTimeout
 from ottla.model.errors import ErrorCode
 from ottla.model.types import TopicPartition
 from ottla.spark.options import Access
 from ottla.spark.sink.cluster import SinkCluster
-from ottla.spark.sink.connection import SinkConnection
 from ottla.spark.sink.producer import SinkProducer, SinkSettings
 from ottla.testing import Broker
 from tests.unit.spark.sink_world import body, values
@@ -169,9 +169,9 @@ def test_batch_that_was_refused_after_it_was_written_is_not_sent_under_another_e
     made = producer()
     made.write(place, body(b"first"))
     made.flush()
-    receive, refused = SinkConnection.receive, []
+    receive, refused = BlockingConnection.receive, []
 
-    def refusing(connection: SinkConnection, *arguments: Any) -> Any:  # noqa: ANN401
+    def refusing(connection: BlockingConnection, *arguments: Any) -> Any:  # noqa: ANN401
         answer = receive(connection, *arguments)
         if not refused and hasattr(answer, "responses"):
             refused.append(answer)
@@ -179,7 +179,7 @@ def test_batch_that_was_refused_after_it_was_written_is_not_sent_under_another_e
             broker.fail("Produce", "OUT_OF_ORDER_SEQUENCE_NUMBER", times=2)
         return answer
 
-    monkeypatch.setattr(SinkConnection, "receive", refusing)
+    monkeypatch.setattr(BlockingConnection, "receive", refusing)
     made.write(place, body(b"second"))
     made.flush()
     assert len(refused) == 1

@@ -3,9 +3,10 @@ from dataclasses import replace
 
 import pytest
 
+from ottla.client import protocol
 from ottla.env.network import Address
 from ottla.spark.errors import DataLoss, SparkError
-from ottla.spark.source import fetching, link
+from ottla.spark.source import fetching
 from ottla.spark.source.fetching import Fetcher
 from ottla.testing import Broker
 from tests.unit.spark.sources import delete_before, fill, manner_for, offsets_in, source_of
@@ -145,7 +146,7 @@ def test_a_batch_that_is_too_large_for_a_task_is_told(
 ) -> None:
     topic = broker.create_topic("fetching-large")
     broker.produce(topic, "x" * 200_000)
-    monkeypatch.setattr(link, "FRAME_BYTES_MAX", 100_000)
+    monkeypatch.setattr(protocol, "FRAME_BYTES_MAX", 100_000)
     sentence = r"fetching-large-0 cannot be read: .* answers with 200\d+ bytes.* batch is too large"
     with pytest.raises(SparkError, match=sentence):
         offsets_in(Fetcher(source_of(broker, topic), manner_for(broker), 0, 1))
@@ -159,3 +160,10 @@ def test_a_task_that_stops_early_leaves_no_answer_for_the_next(broker: Broker) -
     assert next(fetches).placed[0].batch.base_offset == 0
     fetches.close()
     assert offsets_in(Fetcher(source, manner, 30, 60)) == [30, 40, 50]
+
+
+def test_a_leader_whose_name_has_no_address_for_a_moment_is_looked_for(broker: Broker) -> None:
+    topic = broker.create_topic("fetching-nameless")
+    fill(broker, topic, 1)
+    source = replace(source_of(broker, topic), leader=Address("no.such.host.invalid", 9092))
+    assert offsets_in(Fetcher(source, manner_for(broker), 0, 10)) == [0]
