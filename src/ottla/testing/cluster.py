@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ottla.testing.process import BrokerProcess
 
 WAIT_SECONDS_MAX = 30.0
+RACK = "machine"
 
 
 class Cluster(Managed):
@@ -56,16 +57,22 @@ class Cluster(Managed):
 
     def start(self) -> Self:
         from ottla.broker.node.local_cluster import LocalCluster
+        from ottla.env.disk import real_disk
         from ottla.testing.process import BrokerProcess
 
         self.data = self._kept_data or tempfile.mkdtemp(prefix="ottla-")
-        self._ports = Ports(2 * self._count)
-        ports = self._ports.numbers
-        pairs = list(zip(ports[::2], ports[1::2], strict=True))
-        made = self._cluster = LocalCluster.on_ports(self.data, pairs, host=HOST, rack="machine")
+        stored = LocalCluster.stored(real_disk(), self.data, rack=RACK)
+        if stored is None:
+            self._ports = Ports(2 * self._count)
+            ports = self._ports.numbers
+            pairs = list(zip(ports[::2], ports[1::2], strict=True))
+            made = LocalCluster.on_ports(self.data, pairs, host=HOST, rack=RACK)
+        else:
+            made = stored.grown_to(self._count)
+        self._cluster = made
         _prepare(made, self._settings)
         for node in made.nodes:
-            properties = {**made.properties_of(node), **self._settings}
+            properties = made.properties_of(node, self._settings)
             self._nodes[node.id] = BrokerProcess(node.log_directory, properties, node.port)
         try:
             # None of them serves before enough of them are there to elect a controller.

@@ -1,17 +1,20 @@
-"""Several nodes on one machine: where each has its data and its ports, and who votes.
+"""Several nodes on one machine: directories, ports and voters.
 
-Every node gets a `server.properties` of its own beside its log directory, so that any of them can
-also be started alone. Directories that are empty are formatted for one cluster; what is there
-already is kept. A node that is new in a cluster of before joins it.
+Every node has a `server.properties` beside its log directory and can be started alone with it.
+Empty directories are formatted for one cluster. The nodes of an earlier start keep their ports,
+since the voters' addresses are in the metadata log; further nodes join that cluster as brokers.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 
 from ottla.broker.controller.metadata_log import FormatRefused
 from ottla.broker.node.formatting import Format, format_directories
 from ottla.broker.node.preparation import RandomBytes
+from ottla.broker.settings.endpoints import parse_host_port
+from ottla.broker.settings.properties import parse_properties
 from ottla.env.disk import Disk
 from ottla.metadata.image.features import ELR_VERSION, GROUP_VERSION
 from ottla.metadata.image.ids import new_uuid
@@ -22,10 +25,13 @@ from ottla.storage.identity import META_PROPERTIES, is_unused, read_meta
 
 LISTENER: Final = "PLAINTEXT"
 CONTROLLER: Final = "CONTROLLER"
+PORT_MAX: Final = 65_535
 VOTERS_MAX: Final = 3
 REPLICATION_FACTOR_MAX: Final = 3
 PROPERTIES_FILE: Final = "server.properties"
 LOG_DIRECTORY: Final = "log"
+METRICS_LISTENER: Final = "ottla.metrics.listener"
+NONE: Final[Mapping[str, str]] = MappingProxyType({})
 FEATURES: Final = {ELR_VERSION: 1, GROUP_VERSION: 1}
 
 
@@ -52,16 +58,44 @@ class Node:
 class LocalCluster:
     nodes: Sequence[Node]
     rack: str  # One machine is one rack: its nodes fail together.
+    founders: int = 0  # Nodes at the first start, if fewer: voters and replication follow these.
 
     @classmethod
     def at(cls, data: str, count: int, *, host: str, port: int, rack: str) -> "LocalCluster":
-        """Consecutive ports: clients' first, then the controllers'."""
+        """A new cluster on consecutive ports: clients' first, then the controllers'."""
         return cls.on_ports(
             data,
             [(port + index, port + count + index) for index in range(count)],
             host=host,
             rack=rack,
         )
+
+    @classmethod
+    def stored(cls, disk: Disk, data: str, *, rack: str) -> "LocalCluster | None":
+        """The cluster that an earlier start left in `data`; None if there is none."""
+        nodes: list[Node] = []
+        while disk.exists(f"{data}/node-{len(nodes) + 1}/{PROPERTIES_FILE}"):
+            nodes.append(_stored_node(disk, data, len(nodes) + 1))
+        voters = sum(node.controller_port > 0 for node in nodes)
+        founders = voters if voters > 1 else min(len(nodes), VOTERS_MAX - 1)
+        return cls(nodes, rack, founders) if nodes else None
+
+    def grown_to(self, count: int) -> "LocalCluster":
+        """The same nodes and further ones, on the next ports that no node has.
+
+        Raises FormatRefused if `count` is smaller than the number of nodes.
+        """
+        if count < len(self.nodes):
+            raise _fewer(self._data, len(self.nodes))
+        taken = {port for node in self.nodes for port in (node.port, node.controller_port)}
+        first = self.nodes[0]
+        free = (port for port in range(first.port, PORT_MAX + 1) if port not in taken)
+        data = self._data
+        further = [
+            Node(NodeId(number), f"{data}/node-{number}", first.host, next(free), 0)
+            for number in range(len(self.nodes) + 1, count + 1)
+        ]
+        return LocalCluster([*self.nodes, *further], self.rack, self.founders)
 
     @classmethod
     def on_ports(
@@ -77,15 +111,18 @@ class LocalCluster:
     @property
     def voters(self) -> Sequence[Node]:
         """Three decide for all; two could not lose any, so of two there is one."""
-        return self.nodes[: VOTERS_MAX if len(self.nodes) >= VOTERS_MAX else 1]
+        return self.nodes[: VOTERS_MAX if self._founders >= VOTERS_MAX else 1]
 
     @property
     def bootstrap_servers(self) -> str:
         return ",".join(f"{_shown(node.host)}:{node.port}" for node in self.nodes)
 
-    def properties_of(self, node: Node) -> dict[str, str]:
-        """What the node runs with, by Kafka's names."""
-        count = len(self.nodes)
+    def properties_of(self, node: Node, changes: Mapping[str, str] = NONE) -> dict[str, str]:
+        """The node's settings by Kafka's names, with `changes` that hold for all nodes.
+
+        A port for metrics is the first node's; the others count up from it.
+        """
+        count = self._founders
         replicas = str(min(REPLICATION_FACTOR_MAX, count))
         is_voter = node in self.voters
         host = _shown(node.host)
@@ -107,6 +144,8 @@ class LocalCluster:
             "offsets.topic.replication.factor": replicas,
             "min.insync.replicas": "2" if count >= REPLICATION_FACTOR_MAX else "1",
             "group.initial.rebalance.delay.ms": "0",
+            **changes,
+            **_metrics_listener(changes, node.id - 1),
         }
 
     def prepare(
@@ -122,7 +161,7 @@ class LocalCluster:
             initial = self._initial_voters(random_bytes)
         for node in self.nodes:
             disk.make_directory(node.directory)
-            properties = {**self.properties_of(node), **changes}
+            properties = self.properties_of(node, changes)
             text = "".join(f"{key}={value}\n" for key, value in properties.items())
             replace_file(disk, node.properties_file, text.encode())
             if is_unused(disk, node.log_directory):
@@ -174,13 +213,48 @@ class LocalCluster:
             )
         there = [name for name in disk.list(self._data) if name.startswith("node-")]
         if len(there) > len(self.nodes):
-            raise FormatRefused(
-                f"{self._data} holds {len(there)} nodes: start it with --brokers {len(there)}."
-            )
+            raise _fewer(self._data, len(there))
+
+    @property
+    def _founders(self) -> int:
+        return self.founders or len(self.nodes)
 
     @property
     def _data(self) -> str:
         return self.nodes[0].directory.rpartition("/")[0]
+
+
+def _stored_node(disk: Disk, data: str, number: int) -> Node:
+    """A node by its `server.properties`; its controller port is 0 if it does not vote."""
+    directory = f"{data}/node-{number}"
+    path = f"{directory}/{PROPERTIES_FILE}"
+    try:
+        items = parse_properties(disk.read(path).decode())
+        listeners = next(item.value for item in items if item.key == "listeners").split(",")
+        addresses = {
+            name: parse_host_port(address)
+            for name, _, address in (listener.partition("://") for listener in listeners)
+        }
+        clients, controller = addresses[LISTENER], addresses.get(CONTROLLER)
+    except (KeyError, StopIteration, ValueError) as error:
+        raise FormatRefused(f"{path} does not name the listeners of node {number}.") from error
+    port = 0 if controller is None else controller.port
+    return Node(NodeId(number), directory, clients.host, clients.port, port)
+
+
+def _fewer(data: str, count: int) -> FormatRefused:
+    return FormatRefused(
+        f"{data} holds {count} nodes: start it with --brokers {count}. To remove node {count}: "
+        f"ottla brokers drain {count} --wait; stop all; remove {data}/node-{count}; start again "
+        f"with --brokers {count - 1}; ottla brokers unregister {count}."
+    )
+
+
+def _metrics_listener(changes: Mapping[str, str], index: int) -> dict[str, str]:
+    host, _, port = changes.get(METRICS_LISTENER, "").rpartition(":")
+    if not port.isdigit() or int(port) == 0:
+        return {}  # Not set, a free port, or wrong: the settings say so.
+    return {METRICS_LISTENER: f"{host}:{int(port) + index}"}
 
 
 def _shown(host: str) -> str:

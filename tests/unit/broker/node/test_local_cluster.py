@@ -12,6 +12,7 @@ from ottla.metadata.image.snapshot_file import read_snapshot
 from ottla.model.types import WallTime
 from ottla.quorum.voters import Voters
 from ottla.simulation.world.disk import SimulatedDisk
+from ottla.storage.checkpoint import replace_file
 from ottla.storage.identity import read_meta
 
 
@@ -86,17 +87,60 @@ def test_preparing_again_changes_nothing_but_the_settings() -> None:
     assert {node.num_partitions for node in settings_of(cluster, disk)} == {7}
 
 
-def test_a_node_that_is_new_joins_the_cluster_of_the_others() -> None:
+def test_grown_cluster_keeps_its_ports_and_voters_and_new_nodes_take_free_ports() -> None:
     disk = SimulatedDisk(Random(0))
-    prepare(cluster_of(3), disk)
-    grown = cluster_of(4)
-    assert len(prepare(grown, disk)) == 1
+    founded = cluster_of(3)
+    prepare(founded, disk)
+    stored = LocalCluster.stored(disk, "/data", rack="here")
+    assert stored is not None
+    grown = stored.grown_to(5)
+    assert list(grown.nodes[:3]) == list(founded.nodes)
+    assert [node.port for node in grown.nodes[3:]] == [9098, 9099]  # Controllers have 9095-9097.
+    assert len(prepare(grown, disk)) == 2
     first, last = grown.nodes[0], grown.nodes[-1]
     old, new = read_meta(disk, first.log_directory), read_meta(disk, last.log_directory)
     assert old is not None
     assert new is not None
     assert new.cluster_id == old.cluster_id
     assert not disk.exists(f"{last.log_directory}/__cluster_metadata-0")
+    settings = settings_of(grown, disk)
+    assert ["controller" in node.process_roles for node in settings] == [True] * 3 + [False] * 2
+    assert len({str(node.controller_quorum_bootstrap_servers) for node in settings}) == 1
+    again = LocalCluster.stored(disk, "/data", rack="here")
+    assert again is not None
+    assert [node.port for node in again.nodes] == [node.port for node in grown.nodes]
+    assert again.voters == founded.voters
+
+
+def test_cluster_founded_with_two_nodes_keeps_one_voter_and_its_replication() -> None:
+    disk = SimulatedDisk(Random(0))
+    prepare(cluster_of(2), disk)
+    stored = LocalCluster.stored(disk, "/data", rack="here")
+    assert stored is not None
+    grown = stored.grown_to(4)
+    prepare(grown, disk)
+    for node in settings_of(grown, disk):
+        assert (node.default_replication_factor, node.min_insync_replicas) == (2, 1)
+        assert len(node.controller_quorum_bootstrap_servers) == 1
+
+
+def test_directory_without_nodes_stores_no_cluster() -> None:
+    assert LocalCluster.stored(SimulatedDisk(Random(0)), "/data", rack="here") is None
+
+
+def test_stored_settings_without_listeners_are_refused_by_name() -> None:
+    disk = SimulatedDisk(Random(0))
+    prepare(cluster_of(3), disk)
+    replace_file(disk, "/data/node-2/server.properties", b"node.id=2\n")
+    with pytest.raises(FormatRefused, match="listeners of node 2"):
+        LocalCluster.stored(disk, "/data", rack="here")
+
+
+def test_port_for_metrics_counts_up_from_the_first_node() -> None:
+    disk, cluster = SimulatedDisk(Random(0)), cluster_of(3)
+    prepare(cluster, disk, **{"ottla.metrics.listener": "127.0.0.1:9100"})
+    listeners = [str(node.ottla_metrics_listener) for node in settings_of(cluster, disk)]
+    assert listeners == ["127.0.0.1:9100", "127.0.0.1:9101", "127.0.0.1:9102"]
 
 
 def test_a_voter_without_its_memory_does_not_come_back() -> None:
@@ -112,6 +156,10 @@ def test_what_holds_something_else_is_refused() -> None:
     prepare(cluster_of(3), disk)
     with pytest.raises(FormatRefused, match="--brokers 3"):
         prepare(cluster_of(2), disk)
+    stored = LocalCluster.stored(disk, "/data", rack="here")
+    assert stored is not None
+    with pytest.raises(FormatRefused, match="ottla brokers drain 3 --wait"):
+        stored.grown_to(2)
     disk.make_directory("/single")
     disk.open("/single/meta.properties", create=True).append([b"version=1\n"])
     with pytest.raises(FormatRefused, match="single node"):
