@@ -18,7 +18,8 @@ from ottla.broker.replicas.fetcher import ReplicaFetcher
 from ottla.metadata.decisions import elections
 from ottla.model.errors import Refusal
 from ottla.model.types import Offset, WallTime
-from ottla.quorum import standing, voter_changes
+from ottla.quorum import elections as quorum_elections
+from ottla.quorum import voter_changes
 from ottla.quorum.election_state import ElectionState
 from ottla.quorum.leadership import Leader as QuorumLeader
 from ottla.quorum.machine import Quorum
@@ -132,13 +133,13 @@ def leaves_isrs_to_unheard_brokers(patch: pytest.MonkeyPatch) -> None:
 
 def votes_twice(patch: pytest.MonkeyPatch) -> None:
     """Forget, at once, for whom it voted."""
-    would_grant = standing.would_grant
+    would_grant = quorum_elections.would_grant
 
     def forgetful(role, state, candidate, *, is_pre_vote, up_to_date):  # noqa: ANN001, ANN202
         state = replace(state, voted=-1)
         return would_grant(role, state, candidate, is_pre_vote=is_pre_vote, up_to_date=up_to_date)
 
-    patch.setattr(standing, "would_grant", forgetful)
+    patch.setattr(quorum_elections, "would_grant", forgetful)
 
 
 def does_not_write_votes(patch: pytest.MonkeyPatch) -> None:

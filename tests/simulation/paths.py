@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ottla.broker.controller.active_controller import ActiveController
-from ottla.broker.controller.quorum_driver import QuorumDriver
+from ottla.broker.controller.metadata_commits import MetadataCommits
 from ottla.broker.coordinators.machine_partition import MachinePartition
 from ottla.broker.partitions.cleaner import Cleaner
 from ottla.broker.replicas import sessions as replica_sessions
@@ -168,13 +168,13 @@ def _storage(patch: pytest.MonkeyPatch, counts: Counter[str]) -> None:
 
 
 def _metadata(patch: pytest.MonkeyPatch, counts: Counter[str]) -> None:
-    def installed(_: QuorumDriver) -> None:
+    def installed(_: MetadataCommits) -> None:
         counts["metadata snapshot installed"] += 1
 
     def dropped(active: ActiveController, _: Refusal) -> None:
         counts["controller loses uncommitted decisions"] += bool(active.written or active.pending)
 
-    _before(patch, QuorumDriver, "snapshot_installed", installed)
+    _before(patch, MetadataCommits, "snapshot_installed", installed)
     _before(patch, ActiveController, "drop", dropped)
 
 

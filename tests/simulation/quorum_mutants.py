@@ -8,7 +8,14 @@ import pytest
 
 from ottla.model.errors import ErrorCode, Refusal
 from ottla.model.types import Monotonic, NodeId, Offset
-from ottla.quorum import following, machine, serving, standing, voter_changes
+from ottla.quorum import (
+    elections,
+    follower_fetch,
+    leader_fetch,
+    machine,
+    role_changes,
+    voter_changes,
+)
 from ottla.quorum.effects import Effect, Reply, TruncateTo
 from ottla.quorum.election_state import ElectionState
 from ottla.quorum.leadership import Leader
@@ -30,13 +37,13 @@ Mutant = Callable[[pytest.MonkeyPatch], None]
 
 def votes_twice(patch: pytest.MonkeyPatch) -> None:
     """Forget, at once, for whom it voted."""
-    would_grant = standing.would_grant
+    would_grant = elections.would_grant
 
     def forgetful(role, state, candidate, *, is_pre_vote, up_to_date):  # noqa: ANN001, ANN202
         state = replace(state, voted=-1)
         return would_grant(role, state, candidate, is_pre_vote=is_pre_vote, up_to_date=up_to_date)
 
-    patch.setattr(standing, "would_grant", forgetful)
+    patch.setattr(elections, "would_grant", forgetful)
 
 
 def does_not_sync_votes(patch: pytest.MonkeyPatch) -> None:
@@ -60,12 +67,12 @@ def commits_alone(patch: pytest.MonkeyPatch) -> None:
 
 def forgets_to_truncate(patch: pytest.MonkeyPatch) -> None:
     """A follower's log is taken for a part of the leader's if only its end is not past it."""
-    patch.setattr(serving, "compare", lambda *_: Valid())
+    patch.setattr(leader_fetch, "compare", lambda *_: Valid())
 
 
 def elects_the_ignorant(patch: pytest.MonkeyPatch) -> None:
     """Vote for whoever asks first, however little it has."""
-    patch.setattr(standing, "is_up_to_date", lambda *_: True)
+    patch.setattr(elections, "is_up_to_date", lambda *_: True)
 
 
 def leads_with_too_few(patch: pytest.MonkeyPatch) -> None:
@@ -85,7 +92,7 @@ def compares_offsets_only(patch: pytest.MonkeyPatch) -> None:
         is_longer = place.offset > log.end_offset
         return Valid() if isinstance(found, Diverging) and not is_longer else found
 
-    patch.setattr(serving, "compare", by_offset)
+    patch.setattr(leader_fetch, "compare", by_offset)
 
 
 def commits_earlier_epochs(patch: pytest.MonkeyPatch) -> None:
@@ -101,8 +108,8 @@ def counts_itself_before_it_synced(patch: pytest.MonkeyPatch) -> None:
         quorum.advance(now)
         original(quorum, leader, now)
 
-    original = serving.log_grew
-    patch.setattr(serving, "log_grew", log_grew)
+    original = leader_fetch.log_grew
+    patch.setattr(leader_fetch, "log_grew", log_grew)
 
 
 def counts_observers(patch: pytest.MonkeyPatch) -> None:
@@ -119,7 +126,7 @@ def counts_any_disk(patch: pytest.MonkeyPatch) -> None:
     """A node that came back with an empty disk counts, and votes, as the voter that it was."""
     patch.setattr(Voter, "is_replica", lambda self, key: self.id == key.id)
     patch.setattr(Voters, "has", lambda self, node, _directory: node in self.by_id)
-    patch.setattr(standing, "_is_us", lambda *_: True)
+    patch.setattr(elections, "_is_us", lambda *_: True)
 
 
 def new_leader_truncates(patch: pytest.MonkeyPatch) -> None:
@@ -130,8 +137,8 @@ def new_leader_truncates(patch: pytest.MonkeyPatch) -> None:
             self.effects.append(TruncateTo(self.high_watermark or 0))
         original(self, epoch, granting, now)
 
-    original = Quorum.lead
-    patch.setattr(Quorum, "lead", lead)
+    original = role_changes.lead
+    patch.setattr(role_changes, "lead", lead)
 
 
 def snapshots_too_much(patch: pytest.MonkeyPatch) -> None:
@@ -167,7 +174,7 @@ def believes_the_high_watermark(patch: pytest.MonkeyPatch) -> None:
         if role.leader_high_watermark > (quorum.high_watermark or 0):
             quorum.commit(role.leader_high_watermark)
 
-    patch.setattr(following, "_note_high_watermark", note)
+    patch.setattr(follower_fetch, "_note_high_watermark", note)
 
 
 def changes_voters_before_its_epoch_commits(patch: pytest.MonkeyPatch) -> None:

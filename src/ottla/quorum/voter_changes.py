@@ -17,7 +17,7 @@ from ottla.protocol.messages import (
     remove_raft_voter,
     update_raft_voter,
 )
-from ottla.quorum import standing
+from ottla.quorum import elections
 from ottla.quorum.effects import AppendControl
 from ottla.quorum.election_state import NOBODY
 from ottla.quorum.leadership import Leader
@@ -199,7 +199,7 @@ def committed(quorum: "Quorum", now: Monotonic) -> None:
     is_left_out = quorum.voters.voter(quorum.key) is None and quorum.history.changed_at < known
     if is_left_out and isinstance(quorum.role, Leader):
         # It led until the others had taken note that it votes no more.
-        standing.resign(quorum, quorum.role, now)
+        elections.resign(quorum, quorum.role, now)
 
 
 def time_passed(quorum: "Quorum", now: Monotonic) -> None:

@@ -120,8 +120,8 @@ class Node:
 async def asked(driver: QuorumDriver, request: Any) -> Any:
     """Ask, and commit what was decided, where nobody runs the driver."""
     answers: list[Any] = []
-    driver.ask(request, answers.append)
-    await driver.settle()
+    driver.requests.ask(request, answers.append)
+    await driver.commits.settle()
     assert len(answers) == 1, "an answer comes once"
     return answers[0]
 
@@ -137,3 +137,13 @@ async def deleted(driver: QuorumDriver, name: str) -> Any:
 
 def run(work: Coroutine[Any, Any, Any]) -> Any:
     return asyncio.run(work)
+
+
+def formatted(**settings: object) -> Node:
+    node = Node(**settings)
+    node.format()
+    return node
+
+
+def names(driver: QuorumDriver) -> list[str]:
+    return sorted(driver.image.topics_by_name)

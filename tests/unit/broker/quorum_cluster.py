@@ -79,7 +79,7 @@ class Node:
         return self.starting is not None and self.starting.done()
 
     def ask(self, request: Any) -> Any:
-        return self.cluster.run(self.broker.quorum.submit(request))
+        return self.cluster.run(self.broker.quorum.requests.submit(request))
 
     def create(self, name: str, replicas: int = 1) -> Any:
         topic = create_topics.CreatableTopic(name, 1, replicas)

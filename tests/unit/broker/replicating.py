@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Iterator
 from random import Random
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -104,9 +103,10 @@ class SharedQuorum:
         self.is_alone = True  # Nobody has to be heard, or to be told.
         self.known_at: Monotonic | None = None  # When it read all that there was.
         self.on_began: Callable[[], None] | None = None
-        self.heartbeats = SimpleNamespace(
-            moved=asyncio.Event()
-        )  # There is one controller for ever.
+        self.requests = self.commits = self
+        self.heartbeats = self
+        self.moved = asyncio.Event()  # Never: there is one controller.
+        self.kraft_version = 0
 
     def open(self) -> None:
         self._log.readers.append(self)
@@ -157,10 +157,6 @@ class SharedQuorum:
 
     async def abandon(self) -> None:
         self.close()
-
-    @property
-    def finalized_features(self) -> dict[str, int]:
-        return self.image.features
 
 
 class Node:

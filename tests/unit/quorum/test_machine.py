@@ -204,7 +204,7 @@ def test_a_node_that_cannot_be_reached_is_asked_less_and_less_often() -> None:
     for _ in range(6):
         request = stage.requests(fetch.Request, to=2)[0]
         stage.fail(request, is_closed=False)
-        deadline = stage.quorum._retry_at[(TWO, fetch.Request)]
+        deadline = stage.quorum.outbox._retry_at[(TWO, fetch.Request)]
         delays.append(deadline - stage.now)
         stage.wait(deadline - stage.now)
     assert delays == [20, 40, 80, 160, 320, 640]

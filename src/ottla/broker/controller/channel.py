@@ -6,7 +6,7 @@ and nobody who asks a broker should have to know. What the controller refuses co
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from ottla.client.connection import Connection
@@ -17,6 +17,13 @@ from ottla.env.network import Address, Network
 from ottla.model.errors import ErrorCode, Refusal
 from ottla.model.types import Millis
 from ottla.protocol.apis import response_class
+from ottla.protocol.messages import (
+    alter_configs,
+    create_partitions,
+    create_topics,
+    delete_topics,
+    incremental_alter_configs,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -119,11 +126,22 @@ def says_not_controller(response: Any) -> bool:  # noqa: ANN401
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
     ):
         return True
-    for name in getattr(response, "__slots__", ()):
-        items = getattr(response, name)
-        if isinstance(items, list) and items:
-            return getattr(items[0], "error_code", 0) == ErrorCode.NOT_CONTROLLER
-    return False
+    results = _results(response)
+    return bool(results) and results[0].error_code == ErrorCode.NOT_CONTROLLER
+
+
+def _results(response: Any) -> Sequence[Any]:  # noqa: ANN401
+    """Of a response without an error code of its own: then each of its results says the same."""
+    match response:
+        case create_topics.Response():
+            return response.topics
+        case create_partitions.Response():
+            return response.results
+        case delete_topics.Response() | alter_configs.Response():
+            return response.responses
+        case incremental_alter_configs.Response():
+            return response.responses
+    return ()
 
 
 def _accepted(response: Any) -> Any:  # noqa: ANN401

@@ -1,15 +1,48 @@
-"""What the quorum driver has to know of the broker's settings."""
+"""Settings of the controller, of its metadata log and of the quorum, from those of the broker."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
 
-from ottla.broker.controller.metadata_log import MetadataLogSettings
-from ottla.broker.controller.quorum_driver import QuorumSettings
+from ottla.broker.controller.metadata_log import MetadataLog, MetadataLogSettings
 from ottla.broker.settings.settings import Settings
 from ottla.env import network
 from ottla.metadata.decisions.context import ControllerSettings
 from ottla.model.types import ZERO_UUID
+from ottla.quorum.machine import Quorum
 from ottla.quorum.timing import Timing
-from ottla.quorum.voters import Address, Voter, Voters
+from ottla.quorum.voters import Address, ReplicaKey, Voter, Voters
+from ottla.storage.identity import NodeIdentity
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumSettings:
+    """This node's place among the controllers."""
+
+    listener: str = "CONTROLLER"
+    endpoints: Mapping[str, Address] = field(default_factory=dict)  # Where its own listens.
+    bootstrap: Sequence[Address] = ()
+    is_controller: bool = True
+    timing: Timing = field(default_factory=Timing)
+
+
+def new_quorum(
+    settings: QuorumSettings, identity: NodeIdentity, log: MetadataLog, random: Random
+) -> Quorum:
+    """This node's machine over what the log holds."""
+    return Quorum(
+        ReplicaKey(identity.node_id, identity.directory_id),
+        identity.cluster_id,
+        log,
+        log.history,
+        log.state,
+        below=random.randrange,
+        timing=settings.timing,
+        listener=settings.listener,
+        endpoints=settings.endpoints,
+        bootstrap=settings.bootstrap,
+        is_controller=settings.is_controller,
+    )
 
 
 def controller_settings(settings: Settings) -> ControllerSettings:

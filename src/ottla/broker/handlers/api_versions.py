@@ -11,7 +11,7 @@ from ottla.broker.handlers.context import QuorumContext
 from ottla.broker.wire.apis import APIS, Listener, handles, served_on
 from ottla.broker.wire.connection import Reply
 from ottla.broker.wire.responses import send
-from ottla.metadata.image.features import SUPPORTED
+from ottla.metadata.image.features import KRAFT_VERSION, SUPPORTED, advertised
 from ottla.model.errors import ErrorCode
 from ottla.protocol.apis import ApiKey
 from ottla.protocol.messages import api_versions as wire
@@ -55,6 +55,14 @@ def _response(broker: QuorumContext, listener: Listener, version: int) -> wire.R
         finalized_features_epoch=broker.image.offset,
         finalized_features=[
             wire.FinalizedFeatureKey(name, level, level)
-            for name, level in sorted(broker.quorum.finalized_features.items())
+            for name, level in sorted(_finalized_features(broker).items())
         ],
     )
+
+
+def _finalized_features(broker: QuorumContext) -> dict[str, int]:
+    """The levels that clients may rely on; that of the quorum is in its own records."""
+    features = advertised(broker.image.features)
+    if broker.quorum.kraft_version:
+        features[KRAFT_VERSION] = broker.quorum.kraft_version
+    return features

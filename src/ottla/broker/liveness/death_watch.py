@@ -56,7 +56,7 @@ class DeathWatch:
         self._context.call_later(SILENT_MS, self._look_around)
 
     def _look_around(self) -> None:
-        for node in self._context.quorum.silent_brokers(SILENT_MS):
+        for node in self._context.quorum.commits.silent_brokers(SILENT_MS):
             self._look_at(node)
 
     def _look_at(self, node: NodeId) -> None:
@@ -71,7 +71,7 @@ class DeathWatch:
                 return
             if await self._is_gone(node):
                 logger.warning("broker %d is gone: nothing listens at its address", node)
-                await self._context.quorum.decide(Died(node, known.epoch))
+                await self._context.quorum.requests.decide(Died(node, known.epoch))
             else:
                 self._peer_liveness.reached(node)
         except Refusal as refusal:

@@ -175,7 +175,7 @@ class Lifecycle:
         """Hand our partitions back, so that whoever opens these directories next need not wait."""
         for _ in range(2):  # First it hands over, then it is let go.
             self._context.ask(self._stop_request(), lambda _: None)
-            await self._context.quorum.settle()
+            await self._context.quorum.commits.settle()
 
     async def tell_offline(self) -> None:
         """Tell of the directories that are lost, until it is written down: its disk may be full."""
@@ -213,7 +213,7 @@ class Lifecycle:
         """
         interval = self._context.settings.broker_heartbeat_interval_ms / 1000
         quorum = self._context.quorum
-        moved = quorum.heartbeats.moved
+        moved = quorum.requests.heartbeats.moved
         while True:
             is_fenced = False
             moved.clear()
@@ -241,9 +241,9 @@ class Lifecycle:
         quorum = self._context.quorum
         try:
             async with asyncio.timeout(NO_CONTROLLER_SECONDS_MAX):
-                response = await quorum.submit(self._stop_request())
+                response = await quorum.requests.submit(self._stop_request())
         except TimeoutError:
-            if quorum.is_leader or quorum.controller_address() is not None:
+            if quorum.is_leader or quorum.requests.controller_address() is not None:
                 return False
             raise
         assert isinstance(response, broker_heartbeat.Response), "the controller answers in kind"

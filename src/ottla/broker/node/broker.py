@@ -16,7 +16,6 @@ from ottla.broker.controller.quorum_settings import (
     metadata_log_settings,
     quorum_settings,
 )
-from ottla.broker.controller.voter_requests import changed_by_leader
 from ottla.broker.coordinators.coordinators import GroupCoordinators
 from ottla.broker.fetch.sessions import FetchSessions
 from ottla.broker.liveness.death_watch import DeathWatch
@@ -138,10 +137,10 @@ class Broker:
         return self.quorum.voter_count
 
     async def submit(self, request: object) -> Any:  # noqa: ANN401
-        return await self.quorum.submit(request)
+        return await self.quorum.requests.submit(request)
 
     def ask(self, request: object, on_reply: Callable[[Any], None]) -> None:
-        self.quorum.ask(request, on_reply)
+        self.quorum.requests.ask(request, on_reply)
 
     async def start(self) -> None:
         """Raises one clear sentence (OSError, SettingsError, Damaged ...) if it cannot be."""
@@ -173,7 +172,7 @@ class Broker:
         self.quorum.open()
         if not self.quorum.is_alone:
             self._open_doors(self.settings.controller_listener_names)  # Others wait for our vote.
-        self.quorum.on_began = self.death_watch.controller_began
+        self.quorum.commits.on_began = self.death_watch.controller_began
         await self.quorum.join()
         if any(resource_type == BROKER_RESOURCE for resource_type, _ in self.image.configs):
             self._resolve_settings()
@@ -181,8 +180,8 @@ class Broker:
         self.directories.load_logs(self.image)
         self.partitions.load()
         self.peer_liveness.load()
-        self.quorum.subscribe(self._image_changed)
-        self.spawn(self.quorum.run())
+        self.quorum.commits.subscribe(self._image_changed)
+        self.spawn(self.quorum.commits.run())
         if self.settings.is_controller:
             await self.lifecycle.register_controller()
         if self.settings.is_broker:
@@ -259,13 +258,13 @@ class Broker:
             self.addresses[endpoint.name] = listening.address
 
     async def _decide(self, request: object) -> Any:  # noqa: ANN401
-        return await self.quorum.decide(request)
+        return await self.quorum.requests.decide(request)
 
     def _ask_quorum(self, request: Any, on_answer: Callable[[Any], None]) -> None:  # noqa: ANN401
         self.quorum.shell.request(request, on_answer)
 
     async def _ask_leader(self, request: object) -> Any:  # noqa: ANN401
-        return await changed_by_leader(request, self.quorum)
+        return await self.quorum.requests.change_voters(request)
 
     def _open_doors(self, listeners: list[str]) -> None:
         for name in listeners:

@@ -139,7 +139,7 @@ class Housekeeping:
 
     async def _snapshot_metadata(self) -> None:
         """A snapshot may be due by time, though nothing is decided that would bring it about."""
-        await self._context.quorum.snapshot_if_due()
+        await self._context.quorum.commits.snapshot_if_due()
 
     async def _sync_and_checkpoint(self) -> None:
         """Sync what was sealed or is due, in a worker, then write down how far that is."""

@@ -163,7 +163,7 @@ class QuorumView:
     @property
     def decided_image(self) -> ClusterImage | None:
         """The active controller's image with its uncommitted decisions; None on other nodes."""
-        active = self._driver._active
+        active = self._driver.commits.active
         return None if active is None else active.controller.image
 
 

@@ -4,7 +4,7 @@ Read when a partition is opened and again when configs change, never per request
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from ottla.broker.settings.settings import Settings
@@ -48,7 +48,8 @@ class TopicConfig:
     @classmethod
     def resolve(cls, settings: Settings, overrides: Mapping[str, str]) -> "TopicConfig":
         """What the topic sets, else what the broker has; a value that cannot be read is skipped."""
-        values = {name: _value(name, settings, overrides) for name in cls.__slots__}
+        names = [field.name for field in fields(cls)]
+        values = {name: _value(name, settings, overrides) for name in names}
         # For tests of rolling: the segment size without its usual lower bound.
         internal = _override("internal.segment.bytes", overrides)
         if internal is not None:

@@ -7,7 +7,7 @@ import csv
 import re
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import timedelta
 
 from ottla.cli.tasks.client_options import Misuse
@@ -40,9 +40,10 @@ class Target:
     from_file: str | None = None
 
     def check(self) -> None:
-        given = [name for name in self.__slots__ if getattr(self, name) not in (None, False)]
+        names = [field.name for field in fields(self)]
+        given = [name for name in names if getattr(self, name) not in (None, False)]
         if len(given) != 1:
-            options = [f"--{name.replace('_', '-')}" for name in self.__slots__]
+            options = [f"--{name.replace('_', '-')}" for name in names]
             raise Misuse(f"give one of {', '.join(options[:-1])} and {options[-1]}")
         if self.by_duration is not None:
             parse_duration(self.by_duration)

@@ -209,7 +209,7 @@ def test_a_log_that_was_cleaned_begins_at_its_snapshot_after_a_restart_too() -> 
 
     async def lead() -> tuple[int, OffsetAndEpoch]:
         driver = await node.started()
-        await driver.snapshot_if_due()
+        await driver.commits.snapshot_if_due()
         newest = driver.log.newest_snapshot
         assert newest is not None
         start = driver.log.log_start_offset
@@ -273,7 +273,7 @@ def test_batches_of_the_leader_have_to_follow_our_own() -> None:
 def snapshot_of(node: Node) -> OffsetAndEpoch:
     async def snapshot() -> OffsetAndEpoch:
         driver = await node.started()
-        await driver.snapshot_if_due()
+        await driver.commits.snapshot_if_due()
         found = driver.log.newest_snapshot
         assert found is not None
         driver.close()

@@ -20,12 +20,12 @@ from ottla.protocol.messages import (
     update_raft_voter,
     vote,
 )
-from ottla.quorum import standing
+from ottla.quorum import elections
 from ottla.quorum.effects import Effect
 from ottla.quorum.election_state import ElectionState, from_json
 from ottla.quorum.log_view import TOPIC, TOPIC_ID, OffsetAndEpoch
-from ottla.quorum.machine import EPOCH_STEPS_MAX
 from ottla.quorum.messages import partition_of, vote_request
+from ottla.quorum.role_changes import EPOCH_STEPS_MAX
 from ottla.quorum.voters import ReplicaKey
 from ottla.simulation.clients.breakage import build
 from tests.unit.broker.quorum_cluster import Cluster, Node, cluster_of
@@ -90,7 +90,7 @@ async def _create(node, name: str) -> object:  # noqa: ANN001
     from ottla.protocol.messages import create_topics
 
     topic = create_topics.CreatableTopic(name, 1, 1)
-    return await node.broker.quorum.submit(create_topics.Request([topic]))
+    return await node.broker.quorum.requests.submit(create_topics.Request([topic]))
 
 
 def test_a_clean_stop_hands_the_quorum_over() -> None:
@@ -186,7 +186,7 @@ def test_a_leader_that_cannot_write_of_its_successor_leads_no_more() -> None:
 
 def standing_now(node: Node, now: Monotonic) -> list[Effect]:
     """As if it had won the pre-votes."""
-    standing.campaign(node.broker.quorum.quorum, now)
+    elections.campaign(node.broker.quorum.quorum, now)
     return node.broker.quorum.quorum.tick(now)
 
 

@@ -122,13 +122,13 @@ def many(*names: str, partitions: int = 1, **options: bool) -> wire.Request:
 def slices(world: World, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """What the controller is asked to create from here on, request by request."""
     asked: list[list[str]] = []
-    decide = world.broker.quorum.decide
+    decide = world.broker.quorum.requests.decide
 
     async def noting(request: wire.Request) -> object:
         asked.append([topic.name for topic in request.topics])
         return await decide(request)
 
-    monkeypatch.setattr(world.broker.quorum, "decide", noting)
+    monkeypatch.setattr(world.broker.quorum.requests, "decide", noting)
     return asked
 
 
@@ -172,14 +172,14 @@ def test_what_was_made_before_the_controller_refused_is_answered_as_made(
 ) -> None:
     monkeypatch.setattr(handler, "SLICE", 1)
     with serving() as world:
-        decide = world.broker.quorum.decide
+        decide = world.broker.quorum.requests.decide
 
         async def decide_some(request: wire.Request) -> object:
             if request.topics[0].name == "b":
                 raise Refusal(ErrorCode.REQUEST_TIMED_OUT, "too late")
             return await decide(request)
 
-        monkeypatch.setattr(world.broker.quorum, "decide", decide_some)
+        monkeypatch.setattr(world.broker.quorum.requests, "decide", decide_some)
         answer = world.client().ask(many("a", "b", "c"))
         assert [(t.name, t.error_code, t.error_message) for t in answer.topics] == [
             ("a", 0, None),

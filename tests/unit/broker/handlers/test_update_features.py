@@ -22,13 +22,13 @@ def test_another_node_may_decide_it(version: int) -> None:
     """It is asked, and answers, in the newest version, whatever the client speaks."""
     name = "eligible.leader.replicas.version"
     with serving() as world:
-        submit = world.broker.quorum.submit
+        submit = world.broker.quorum.requests.submit
 
         async def forward(request: Any) -> Any:
             asked = decode(wire.Request, encode(request, 2), 2)
             return decode(wire.Response, encode(await submit(asked), 2), 2)
 
-        world.broker.quorum.submit = forward  # type: ignore[method-assign]
+        world.broker.quorum.requests.submit = forward  # type: ignore[method-assign]
         assert update(world, name, 1, version) == 0
         down = wire.FeatureUpdateKey(name, 0)
         if version:
@@ -38,7 +38,7 @@ def test_another_node_may_decide_it(version: int) -> None:
         answer = world.client().ask(wire.Request(feature_updates=[down]), version)
         assert answer.error_code == 0
         assert [result.feature for result in answer.results] == ([name] if version < 2 else [])
-        assert name not in world.broker.quorum.finalized_features
+        assert name not in world.broker.image.features
 
 
 @pytest.mark.parametrize("version", range(3))
@@ -46,5 +46,5 @@ def test_a_feature_is_raised_for_all(version: int) -> None:
     with serving() as world:
         name = "eligible.leader.replicas.version"
         assert update(world, name, 1, version) == 0
-        assert world.broker.quorum.finalized_features[name] == 1
+        assert world.broker.image.features[name] == 1
         assert update(world, name, 9, version) == ErrorCode.INVALID_UPDATE_VERSION

@@ -29,7 +29,7 @@ def test_one_that_is_not_fenced_yet_is_fenced_once_somebody_else_was_heard() -> 
         cluster.start()
         cluster.leader.create("t", 3)
         cluster.pass_ms(3000)
-        active = cluster.leader.broker.quorum._active
+        active = cluster.leader.broker.quorum.commits.active
         assert active is not None
         active.controller._sessions._heard.clear()  # As if it had just begun.
         dead = cluster.followers[0]

@@ -170,7 +170,7 @@ def test_a_heartbeat_without_an_answer_is_sent_again_before_the_session_ends() -
         cluster.start()
         cluster.pass_ms(3000)
         follower = cluster.followers[0]
-        connection = follower.broker.quorum.heartbeats._connection
+        connection = follower.broker.quorum.requests.heartbeats._connection
         assert connection is not None
         assert isinstance(connection._channel, SocketChannel)
         end = connection._channel._socket
@@ -202,7 +202,7 @@ def test_a_new_controller_hears_everyone_at_once() -> None:
         dead = cluster.leader
         dead.kill()
         cluster.until(lambda: len(cluster.leaders) == 1)
-        active = cluster.leader.broker.quorum._active
+        active = cluster.leader.broker.quorum.commits.active
         assert active is not None
         living = [NodeId(number) for number in cluster.nodes if number != dead.number]
         took = cluster.until(lambda: all(map(active.controller._sessions.is_heard, living)))
@@ -217,14 +217,14 @@ def test_a_session_counts_from_the_sending_of_a_heartbeat_and_not_from_its_answe
         cluster.start()
         cluster.pass_ms(3000)
         broker = cluster.followers[0].broker
-        submit = broker.quorum.submit
+        submit = broker.quorum.requests.submit
 
         async def slowly(request: Any) -> Any:  # noqa: ANN401
             answer = await submit(request)
             await asyncio.sleep(SESSION_MS * 2 / 3 / 1000)
             return answer
 
-        monkeypatch.setattr(broker.quorum, "submit", slowly)
+        monkeypatch.setattr(broker.quorum.requests, "submit", slowly)
         sent_at = broker.env.clock.counting_sleep()
         cluster.run(broker.lifecycle.heartbeat())
         assert broker.lifecycle._heard_at - sent_at < 100
@@ -243,7 +243,7 @@ def test_a_process_whose_damage_cannot_be_noted_does_not_say_that_it_is_whole(
     async def submit(broker: Broker, request: object) -> object:
         if isinstance(request, broker_registration.Request):
             said.append(request.previous_broker_epoch)
-        return await broker.quorum.submit(request)
+        return await broker.quorum.requests.submit(request)
 
     with serving() as world:
         epoch = world.broker.broker_epoch

@@ -67,7 +67,7 @@ def test_what_could_not_be_noted_is_told_again() -> None:
             if delta.created:  # The next to be written is where the replicas are.
                 world.disk.fail("append", errno.ENOSPC, path_contains="__cluster_metadata")
 
-        world.broker.quorum.subscribe(fill_disk)
+        world.broker.quorum.commits.subscribe(fill_disk)
         world.topic("t", 4)
         world.settle()
         assert UNASSIGNED_DIRECTORY in disks_in_metadata(world)
@@ -199,7 +199,7 @@ def test_a_cluster_whose_log_knows_no_directories_is_told_nothing() -> None:
         cluster.topic(partitions=2)
         asked: list[object] = []
         for node in cluster.nodes.values():
-            node.broker.quorum.ask = lambda request, _: asked.append(request)  # type: ignore[method-assign]
+            node.broker.quorum.requests.ask = lambda request, _: asked.append(request)  # type: ignore[method-assign]
             node.broker.replica_directories.tell_all()
         assert asked == []
 

@@ -27,7 +27,8 @@ def node(
 ) -> Any:  # noqa: ANN401
     active = None if decided is None else SimpleNamespace(controller=SimpleNamespace(image=decided))
     log = SimpleNamespace(_log=None)
-    driver = SimpleNamespace(image=committed, _active=active, log=log)
+    commits = SimpleNamespace(active=active)
+    driver = SimpleNamespace(image=committed, commits=commits, log=log)
     partitions = SimpleNamespace(all=lambda: hosted or [])
     return SimpleNamespace(latest=SimpleNamespace(quorum=driver, partitions=partitions))
 

@@ -140,7 +140,7 @@ def deadlines(quorum: "Quorum", leader: Leader) -> list[Monotonic]:
     return times + [
         leader.to_be_told_at(node, quorum.voters, after_ms)
         for node in quorum.voters.by_id
-        if node != leader.key.id and not quorum.is_waiting(node, begin_quorum_epoch.Request)
+        if node != leader.key.id and not quorum.outbox.is_waiting(node, begin_quorum_epoch.Request)
     ]
 
 

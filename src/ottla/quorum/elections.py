@@ -10,6 +10,7 @@ from ottla.model.errors import ErrorCode
 from ottla.model.machine import Ticket
 from ottla.model.types import ZERO_UUID, Monotonic, NodeId, Uuid
 from ottla.protocol.messages import begin_quorum_epoch, end_quorum_epoch, vote
+from ottla.quorum import role_changes
 from ottla.quorum.election_state import NOBODY, ElectionState
 from ottla.quorum.leadership import Leader
 from ottla.quorum.log_view import OffsetAndEpoch, end, is_up_to_date
@@ -52,7 +53,7 @@ def leader_lost(quorum: "Quorum", now: Monotonic, *, by_hint: bool = False) -> N
     if may_stand(quorum):
         stand(quorum, now, doubted=quorum.state.leader if by_hint else None)
     else:
-        quorum.wait(Unattached(now))
+        role_changes.wait(quorum, Unattached(now))
 
 
 def stand(quorum: "Quorum", now: Monotonic, *, doubted: NodeId | None = None) -> None:
@@ -64,7 +65,7 @@ def stand(quorum: "Quorum", now: Monotonic, *, doubted: NodeId | None = None) ->
     if ballot.is_won(quorum.voters):
         campaign(quorum, now)
     else:
-        quorum.wait(ballot)
+        role_changes.wait(quorum, ballot)
 
 
 def campaign(quorum: "Quorum", now: Monotonic) -> None:
@@ -74,10 +75,10 @@ def campaign(quorum: "Quorum", now: Monotonic) -> None:
     ballot = Candidate(_give_up_at(quorum, now), {own.id})
     if ballot.is_won(quorum.voters):
         # Our own vote is the majority, so that voting and leading are written in one step.
-        quorum.lead(epoch, [own.id], now)
+        role_changes.lead(quorum, epoch, [own.id], now)
     else:
         quorum.leader_address = None
-        quorum.wait(ballot, ElectionState(epoch, NOBODY, own.id, own.directory_id))
+        role_changes.wait(quorum, ballot, ElectionState(epoch, NOBODY, own.id, own.directory_id))
 
 
 def gave_up(quorum: "Quorum", ballot: Prospective | Candidate, now: Monotonic) -> None:
@@ -116,7 +117,7 @@ def vote_requested(quorum: "Quorum", ticket: Ticket, request: vote.Request, now:
         quorum.answer(ticket, vote_response(quorum.leadership, quorum.leader_address, error=error))
         return
     if part.replica_epoch > quorum.state.epoch:
-        quorum.detach(part.replica_epoch, now)
+        role_changes.detach(quorum, part.replica_epoch, now)
     candidate = ReplicaKey(NodeId(part.replica_id), part.replica_directory_id)
     place = OffsetAndEpoch(part.last_offset, part.last_offset_epoch)
     granted = would_grant(
@@ -129,7 +130,7 @@ def vote_requested(quorum: "Quorum", ticket: Ticket, request: vote.Request, now:
     if granted and not part.pre_vote and quorum.state.voted == NOBODY:
         stand_at = Monotonic(now + quorum.timing.election_timeout(quorum.below))
         state = ElectionState(quorum.state.epoch, NOBODY, candidate.id, candidate.directory_id)
-        quorum.wait(Unattached(stand_at), state)
+        role_changes.wait(quorum, Unattached(stand_at), state)
     quorum.answer(ticket, vote_response(quorum.leadership, quorum.leader_address, granted=granted))
 
 
@@ -138,7 +139,7 @@ def vote_answered(
 ) -> None:
     part = partition_of(response)
     said = leadership_in(part)
-    quorum.learn(said, response, now)
+    role_changes.learn(quorum, said, response, now)
     ballot = quorum.role
     if not isinstance(ballot, Prospective | Candidate):
         return
@@ -151,7 +152,7 @@ def vote_answered(
     elif part.error_code == ErrorCode.NONE:
         ballot.rejected.add(voter)
     else:
-        quorum.retry_later(voter, vote.Request, now)
+        quorum.outbox.retry_later(voter, vote.Request, now)
     count(quorum, ballot, now)
 
 
@@ -170,7 +171,7 @@ def count(quorum: "Quorum", ballot: Prospective | Candidate, now: Monotonic) -> 
         if isinstance(ballot, Prospective):
             campaign(quorum, now)
         else:
-            quorum.lead(quorum.state.epoch, sorted(ballot.granted), now)
+            role_changes.lead(quorum, quorum.state.epoch, sorted(ballot.granted), now)
         return
     if ballot.is_lost or not ballot.is_beyond_hope(quorum.voters):
         return
@@ -200,9 +201,9 @@ def begin_requested(
     address = address or quorum.address_of(leader)
     is_following = isinstance(quorum.role, Follower) and part.leader_epoch == quorum.state.epoch
     if address is not None and not is_following:
-        quorum.follow(leader, part.leader_epoch, address, now)
+        role_changes.follow(quorum, leader, part.leader_epoch, address, now)
     elif part.leader_epoch > quorum.state.epoch:
-        quorum.detach(part.leader_epoch, now)
+        role_changes.detach(quorum, part.leader_epoch, now)
     if not _is_us(quorum, request.voter_id, part.voter_directory_id):
         error = ErrorCode.INVALID_VOTER_KEY
     error = error or ErrorCode.NONE
@@ -219,7 +220,7 @@ def end_requested(
         quorum.answer(ticket, end_response(quorum.leadership, quorum.leader_address, error))
         return
     if part.leader_epoch > quorum.state.epoch:
-        quorum.detach(part.leader_epoch, now)
+        role_changes.detach(quorum, part.leader_epoch, now)
     quorum.answer(ticket, end_response(quorum.leadership, quorum.leader_address))
     if not quorum.is_voter or not isinstance(quorum.role, Follower | Unattached):
         return
@@ -229,7 +230,7 @@ def end_requested(
         stand(quorum, now)
         return
     later = quorum.timing.hint_ms_max * place + quorum.below(quorum.timing.hint_ms_max)
-    quorum.wait(Unattached(Monotonic(now + later)))
+    role_changes.wait(quorum, Unattached(Monotonic(now + later)))
 
 
 def told(
@@ -240,7 +241,7 @@ def told(
 ) -> None:
     """A voter knows that we lead, or that we do not any more."""
     part = partition_of(response)
-    quorum.learn(leadership_in(part), response, now)
+    role_changes.learn(quorum, leadership_in(part), response, now)
     role = quorum.role
     if isinstance(role, Leader) and part.error_code == ErrorCode.NONE:
         node = quorum.voters.by_id.get(voter)
@@ -254,7 +255,7 @@ def tell_voters(quorum: "Quorum", leader: Leader, now: Monotonic) -> None:
     """Say that we lead to whoever has not fetched from us for a while."""
     after_ms = quorum.timing.fetch_timeout_ms // 2
     for node in list(leader.unheard(quorum.voters, after_ms, now)):
-        if quorum.is_busy(node, begin_quorum_epoch.Request, now):
+        if quorum.outbox.is_busy(node, begin_quorum_epoch.Request, now):
             continue
         voter = quorum.voters.by_id[node]
         said = Leadership(leader.epoch, quorum.key.id)
@@ -268,7 +269,7 @@ def resign(quorum: "Quorum", leader: Leader, now: Monotonic, *, is_leaving: bool
     successors = leader.successors(quorum.voters)
     stand_at = Monotonic(now + quorum.timing.election_timeout(quorum.below))
     untold = {key.id for key in successors}
-    quorum.wait(Resigned(stand_at, untold, successors, is_leaving))
+    role_changes.wait(quorum, Resigned(stand_at, untold, successors, is_leaving))
 
 
 def tell_resigned(quorum: "Quorum", role: Resigned, now: Monotonic) -> None:
@@ -284,7 +285,7 @@ def _follow_again(quorum: "Quorum", now: Monotonic) -> bool:
     address = quorum.leader_address or quorum.address_of(leader)
     if leader in (NOBODY, quorum.key.id) or address is None:
         return False
-    quorum.follow(leader, quorum.state.epoch, address, now)
+    role_changes.follow(quorum, leader, quorum.state.epoch, address, now)
     return True
 
 
@@ -299,7 +300,7 @@ def _error(
         return ErrorCode.INCONSISTENT_CLUSTER_ID
     if epoch < quorum.state.epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
-    if not quorum.may_follow(epoch, leader):
+    if not role_changes.may_follow(quorum, epoch, leader):
         return ErrorCode.INVALID_REQUEST
     return None
 

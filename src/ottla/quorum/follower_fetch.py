@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ottla.model.errors import ErrorCode
 from ottla.model.types import Monotonic, NodeId
 from ottla.protocol.messages import fetch, fetch_snapshot, update_raft_voter
+from ottla.quorum import role_changes
 from ottla.quorum.effects import (
     AppendFetched,
     InstallSnapshot,
@@ -37,7 +38,7 @@ def ask_leader(quorum: "Quorum", role: Follower, now: Monotonic) -> None:
     if role.is_writing:
         return
     if role.snapshot is not None:
-        if not quorum.is_busy(role.leader, fetch_snapshot.Request, now):
+        if not quorum.outbox.is_busy(role.leader, fetch_snapshot.Request, now):
             piece = snapshot_request(
                 quorum.cluster_id,
                 quorum.state.epoch,
@@ -47,7 +48,7 @@ def ask_leader(quorum: "Quorum", role: Follower, now: Monotonic) -> None:
                 quorum.timing.snapshot_bytes_max,
             )
             quorum.send(role.leader, role.address, piece, now)
-    elif not quorum.is_busy(role.leader, fetch.Request, now):
+    elif not quorum.outbox.is_busy(role.leader, fetch.Request, now):
         role.asked_at = now
         quorum.send(role.leader, role.address, _fetch(quorum), now)
 
@@ -63,7 +64,7 @@ def ask_around(quorum: "Quorum", now: Monotonic) -> None:
         if address is not None and voter.id != quorum.key.id:
             known[voter.id] = address
     for node, address in known.items():
-        if not quorum.is_busy(node, fetch.Request, now):
+        if not quorum.outbox.is_busy(node, fetch.Request, now):
             quorum.send(node, address, _fetch(quorum), now)
 
 
@@ -73,13 +74,13 @@ def fetch_answered(
     part = partition_of(response)
     said = leadership_in(part)
     before = quorum.role
-    quorum.learn(said, response, now)
+    role_changes.learn(quorum, said, response, now)
     role = quorum.role
     if role is not before or not isinstance(role, Follower) or source != role.leader:
-        quorum.retry_later(source, fetch.Request, now)
+        quorum.outbox.retry_later(source, fetch.Request, now)
         return
     if part.error_code:
-        quorum.retry_later(source, fetch.Request, now)
+        quorum.outbox.retry_later(source, fetch.Request, now)
         if part.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
             leader_silent(quorum, role, now, is_closed=True)
         return
@@ -117,7 +118,7 @@ def written(quorum: "Quorum", role: Follower, now: Monotonic) -> None:
 def not_written(quorum: "Quorum", role: Follower, now: Monotonic) -> None:
     """It could not be written, or was no part of a log: ask again in a moment."""
     role.is_writing = False
-    quorum.retry_later(role.leader, fetch.Request, now)
+    quorum.outbox.retry_later(role.leader, fetch.Request, now)
 
 
 def snapshot_answered(
@@ -125,7 +126,7 @@ def snapshot_answered(
 ) -> None:
     part = partition_of(response)
     before = quorum.role
-    quorum.learn(leadership_in(part), response, now)
+    role_changes.learn(quorum, leadership_in(part), response, now)
     role = quorum.role
     is_current = role is before and isinstance(role, Follower) and source == role.leader
     if not is_current or not isinstance(role, Follower) or role.snapshot is None:
@@ -133,7 +134,7 @@ def snapshot_answered(
     if part.error_code:
         # The snapshot may have been replaced by a newer one: a fetch tells which.
         role.snapshot = None
-        quorum.retry_later(source, fetch.Request, now)
+        quorum.outbox.retry_later(source, fetch.Request, now)
         return
     _leader_lives(quorum, role, now)
     snapshot = OffsetAndEpoch(part.snapshot_id.end_offset, part.snapshot_id.epoch)
@@ -229,4 +230,4 @@ def _tell_endpoints(quorum: "Quorum", role: Follower, now: Monotonic) -> None:
 
 def update_answered(quorum: "Quorum", response: Any, now: Monotonic) -> None:  # noqa: ANN401
     """The voters record that follows from it comes with the log; else it is told again."""
-    quorum.learn(leadership_in(response), response, now)
+    role_changes.learn(quorum, leadership_in(response), response, now)

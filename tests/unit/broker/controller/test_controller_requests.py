@@ -1,6 +1,5 @@
 """Voters are changed by the leader, whichever broker is asked."""
 
-from ottla.broker.controller.voter_requests import changed_by_leader
 from ottla.model.errors import ErrorCode, Refusal
 from ottla.model.types import ZERO_UUID
 from ottla.protocol.messages import remove_raft_voter
@@ -13,7 +12,7 @@ def test_a_broker_that_does_not_lead_hands_it_on() -> None:
         request = remove_raft_voter.Request(CLUSTER, 3, ZERO_UUID)
         for node in cluster.nodes.values():
             try:
-                response = cluster.run(changed_by_leader(request, node.broker.quorum))
+                response = cluster.run(node.broker.quorum.requests.change_voters(request))
                 code, message = response.error_code, response.error_message
             except Refusal as refusal:
                 code, message = refusal.code, refusal.message

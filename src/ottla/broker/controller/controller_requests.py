@@ -1,0 +1,115 @@
+"""Requests to the active controller: decided here while this node is it, sent to it otherwise."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from ottla.broker.controller.channel import ControllerChannel
+from ottla.broker.controller.metadata_commits import MetadataCommits
+from ottla.env.environment import Environment
+from ottla.env.network import Address
+from ottla.model.errors import ErrorCode, Refusal
+from ottla.model.types import Millis
+from ottla.protocol.messages import broker_heartbeat
+from ottla.quorum.machine import Quorum
+from ottla.quorum.roles import Follower
+
+
+class ControllerRequests:
+    def __init__(
+        self,
+        env: Environment,
+        quorum: Quorum,
+        commits: MetadataCommits,
+        broker_session_timeout_ms: Millis,
+    ) -> None:
+        self._quorum = quorum
+        self._commits = commits
+        self.channel = ControllerChannel(env.network, env.clock, self.controller_address)
+        # Heartbeats wait behind no other answer, and are sent again while the session lasts.
+        self.heartbeats = ControllerChannel(
+            env.network,
+            env.clock,
+            self.controller_address,
+            answer_ms_max=broker_session_timeout_ms // 2,
+        )
+        self._forwarding: dict[asyncio.Task[None], None] = {}  # In the order in which they began.
+        self._is_closed = False
+
+    async def submit(self, request: object) -> Any:  # noqa: ANN401
+        """The active controller's response, once committed; raises the Refusal it gives instead."""
+        while True:
+            if self._commits.active is None:
+                channel = self.channel
+                if isinstance(request, broker_heartbeat.Request):
+                    channel = self.heartbeats
+                response = await channel.ask(request, lambda: self._commits.active is not None)
+                if response is not None:
+                    return response
+            try:
+                return await self.decide(request)
+            except Refusal as refusal:
+                if refusal.code != ErrorCode.NOT_CONTROLLER or self._is_closed:
+                    raise  # Else the next leader is asked.
+
+    async def decide(self, request: object) -> Any:  # noqa: ANN401
+        """Like `submit`, but NOT_CONTROLLER where another node decides."""
+        answered: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+        def answer(reply: object) -> None:
+            if answered.done():  # Whoever asked has gone.
+                return
+            if isinstance(reply, Refusal):
+                answered.set_exception(reply)
+            else:
+                answered.set_result(reply)
+
+        self._decide(request, answer)
+        return await answered
+
+    def ask(self, request: object, on_reply: Callable[[Any], None]) -> None:
+        """Like `submit`, for those who cannot wait: `on_reply` gets the response or a Refusal."""
+        if self._commits.active is not None:
+            self._decide(request, on_reply)
+            return
+        task = asyncio.get_running_loop().create_task(self._forward(request, on_reply))
+        self._forwarding[task] = None
+        task.add_done_callback(self._forwarding.pop)
+
+    async def change_voters(self, request: Any) -> Any:  # noqa: ANN401
+        """The response of the quorum's leader, which changes the voters; Refusal if none leads."""
+        while True:
+            if self._quorum.is_leader:
+                return await self._commits.shell.ask(request)
+            response = await self.channel.ask(request, lambda: self._quorum.is_leader)
+            if response is not None:
+                return response
+
+    def controller_address(self) -> Address | None:
+        """Where the active controller listens; None if it is this node, or not known."""
+        role = self._quorum.role
+        return Address(*role.address) if isinstance(role, Follower) else None
+
+    def leader_changed(self) -> None:
+        self.channel.leader_changed()
+        self.heartbeats.leader_changed()
+
+    def close(self) -> None:
+        self._is_closed = True
+        self.channel.close()
+        self.heartbeats.close()
+        for task in self._forwarding:
+            task.cancel()
+
+    def _decide(self, request: object, on_reply: Callable[[Any], None]) -> None:
+        if self._commits.active is None:
+            on_reply(Refusal(ErrorCode.NOT_CONTROLLER))
+        else:
+            self._commits.active.submit(request, on_reply)
+
+    async def _forward(self, request: object, on_reply: Callable[[Any], None]) -> None:
+        try:
+            reply = await self.submit(request)
+        except Refusal as refusal:
+            reply = refusal
+        on_reply(reply)
