@@ -21,7 +21,7 @@ that is paused for longer, in the middle of a write, is not refused.
 from hashlib import blake2b
 from typing import Final
 
-from ottla.client.delivery import EPOCH_MAX, Identity, Numbering
+from ottla.client.idempotence import EPOCH_MAX, Identity, Numbering
 from ottla.client.unpacking import Origin
 from ottla.model.types import Offset, TopicPartition
 from ottla.records.batch import SEQUENCE_MAX

@@ -26,8 +26,8 @@ from ottla.cdc.table import Table
 from ottla.cdc.topics import read_to_end
 from ottla.cdc.writer import Writer
 from ottla.client.cluster import Cluster
-from ottla.client.delivery import TOO_LARGE, ProducerSettings
-from ottla.client.errors import Refused
+from ottla.client.delivery import ProducerSettings
+from ottla.client.errors import TOO_LARGE, Refused
 from ottla.model.types import Millis
 
 FOR_EVER_MS: Millis = 10 * 365 * 24 * 3600 * 1000  # A broker that is down is waited for.

@@ -8,8 +8,8 @@ from ottla.cdc.numbering import next_epoch, numbering_after
 from ottla.cdc.position import NOWHERE, Position, position_in
 from ottla.client.admin import BROKER_DEFAULT, Admin, ResourceType
 from ottla.client.cluster import Cluster
-from ottla.client.delivery import Numbering
 from ottla.client.errors import Refused
+from ottla.client.idempotence import Numbering
 from ottla.client.message import Message
 from ottla.client.metadata import UnknownTopic
 from ottla.client.offsets import EARLIEST, LATEST, find_offsets

@@ -12,8 +12,8 @@ from ottla.cdc.errors import Interrupted
 from ottla.cdc.position import NOWHERE, Position, headers_of
 from ottla.cdc.topics import Reached, end_offsets
 from ottla.client.cluster import Cluster
-from ottla.client.delivery import OUT_OF_SEQUENCE, ProducerSettings, Written
-from ottla.client.errors import ClientError, Refused
+from ottla.client.delivery import ProducerSettings, Written
+from ottla.client.errors import OUT_OF_SEQUENCE, ClientError, Refused
 from ottla.client.partitioner import partition_of_key
 from ottla.client.producer import Producer
 from ottla.model.errors import ErrorCode

@@ -1,10 +1,7 @@
 """The records of one producer for one partition, on their way.
 
 One batch is under way at a time, so that order needs no further care; what is added meanwhile
-becomes the next batch. A batch keeps its producer id, epoch and sequence over all attempts that may
-have been written: the broker drops duplicates. A batch that was certainly never written and is out
-of sequence is sent under the next epoch, from sequence 0 (KIP-360). Unlike Kafka's client, a batch
-that may have been written never is: a deposed leader answers OUT_OF_ORDER_SEQUENCE_NUMBER too.
+becomes the next batch. `idempotence` numbers the batches and decides about those that fail.
 """
 
 import asyncio
@@ -14,29 +11,14 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ottla.client.cluster import Cluster
-from ottla.client.errors import ClientError, Refused, check
-from ottla.model.errors import ErrorCode
+from ottla.client.errors import ClientError, Refused
+from ottla.client.idempotence import Identity, Numbering, OutgoingBatch, Unconfirmed, Verdict
 from ottla.model.types import Millis, Monotonic, Offset, TopicPartition
 from ottla.protocol.messages import produce as wire
-from ottla.records.batch import SEQUENCE_MAX
 from ottla.records.record import Record, build_batch
 
 ACKS_NONE, ACKS_LEADER, ACKS_ALL = 0, 1, -1
 NAMES_VERSION_MAX = 12  # From 13 on, topics are named by their ids.
-EPOCH_MAX = 32767
-# The broker's log ends before, or after, the sequence that the producer counts on.
-OUT_OF_SEQUENCE = frozenset({ErrorCode.UNKNOWN_PRODUCER_ID, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER})
-TOO_LARGE = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE})
-# Refusals after which the batch may lie in a log all the same: a leader that is deposed, or loses
-# its disk, refuses what it has appended and perhaps replicated.
-MAYBE_WRITTEN = frozenset(
-    {
-        ErrorCode.REQUEST_TIMED_OUT,
-        ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
-        ErrorCode.KAFKA_STORAGE_ERROR,
-    }
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,18 +39,6 @@ class ProducerSettings:
         return self.is_idempotent and self.acks == ACKS_ALL
 
 
-class Identity(NamedTuple):
-    producer_id: int
-    producer_epoch: int
-
-
-class Numbering(NamedTuple):
-    """Producer id, epoch and next sequence of a partition, where an earlier process left them."""
-
-    identity: Identity
-    next_sequence: int = 0
-
-
 class Written(NamedTuple):
     """Where a record was written; the offset is -1 if the broker did not say (acks 0)."""
 
@@ -84,14 +54,20 @@ class Pending(NamedTuple):
     future: "asyncio.Future[Written]"
 
 
-@dataclass(slots=True)
-class Package:
-    """A batch with what has become of it so far."""
+@dataclass(slots=True, eq=False, kw_only=True)
+class Package(OutgoingBatch):
+    """A batch with those who wait for its records."""
 
     items: list[Pending]
-    data: bytearray | None = None  # Sealed at the first attempt.
-    may_be_written: bool = False
     tries: int = 0
+
+    @classmethod
+    def of(cls, items: list[Pending]) -> "Package":
+        return cls(count=len(items), items=items)
+
+    def halves(self) -> "tuple[Package, Package]":
+        middle = self.count // 2
+        return Package.of(self.items[:middle]), Package.of(self.items[middle:])
 
 
 class Delivery:
@@ -117,9 +93,9 @@ class Delivery:
         self._enough = asyncio.Event()
         self._empty = asyncio.Event()
         self._empty.set()
-        self._is_numbered = numbering is not None
-        self._identity = numbering.identity if numbering else None
-        self._next_sequence = numbering.next_sequence if numbering else 0
+        identity, next_sequence = numbering or (None, 0)
+        self._unconfirmed: Unconfirmed[Package] = Unconfirmed(identity, next_sequence)
+        self._unconfirmed.is_fixed = numbering is not None
         self._stopped_by: ClientError | None = None
 
     def add(self, record: Record, size: int) -> "asyncio.Future[Written]":
@@ -140,8 +116,8 @@ class Delivery:
         while True:
             await self._something.wait()
             await self._linger()
-            items = self._take()
-            await self._deliver(Package(items), self._deadline())
+            self._unconfirmed.add(Package.of(self._take()))
+            await self._deliver(self._deadline())
             if not self._queue:
                 self._something.clear()
                 self._enough.clear()
@@ -167,28 +143,28 @@ class Delivery:
     def _deadline(self) -> Monotonic:
         return Monotonic(self._cluster.clock.monotonic() + self._settings.delivery_ms_max)
 
-    async def _deliver(self, package: Package, deadline: Monotonic) -> ClientError | None:
-        """Attempt until the batch is written; returns why, if it has failed for good."""
-        if self._stopped_by is not None:
-            self._fail(package, self._stopped_by)
-            return self._stopped_by
-        while True:
+    async def _deliver(self, deadline: Monotonic) -> None:
+        """Attempt until every batch is written or has failed permanently."""
+        while self._unconfirmed.batches:
+            package = self._unconfirmed.batches[0]
+            if self._stopped_by is not None:
+                self._fail(package, self._stopped_by)
+                continue
             try:
                 base_offset, timestamp_ms = await self._attempt(package)
             except ClientError as failure:
-                if _is_too_large(failure, package):
-                    return await self._deliver_halves(package, deadline)
-                if not await self._may_try_again(failure, package, deadline):
-                    self._fail(package, failure)
-                    return failure
+                verdict = self._unconfirmed.failed(package, failure)
+                if verdict is Verdict.SPLIT:
+                    self._unconfirmed.split(*package.halves())
+                elif verdict is Verdict.FAILED or not await self._pause(package, failure, deadline):
+                    self._give_up(package, failure)
             else:
                 self._succeed(package, base_offset, timestamp_ms)
-                return None
 
     async def _attempt(self, package: Package) -> tuple[Offset, int]:
-        if self._settings.uses_id and self._identity is None:
-            self._identity, self._next_sequence = await self._identify(), 0
-        if package.data is None:
+        if self._settings.uses_id and self._unconfirmed.identity is None:
+            self._unconfirmed.identify(await self._identify())
+        if not package.data:
             package.data = self._seal(package)
         topic = await self._cluster.topic(self._topic_partition.topic)
         connection = await self._cluster.leader(self._topic_partition)
@@ -208,46 +184,32 @@ class Delivery:
         if self._settings.acks == ACKS_NONE:
             connection.send_unanswered(request, version=version)
             await connection.wait_sent()
+            self._unconfirmed.confirm(package)
             return -1, -1
-        package.may_be_written, was_uncertain = True, package.may_be_written
+        self._unconfirmed.sent(package)
         answer = await connection.wait(
             connection.send(request, wire.Response, version=version),
             self._settings.request_ms_max,
         )
         result = answer.responses[0].partition_responses[0]
-        if result.error_code not in MAYBE_WRITTEN:
-            package.may_be_written = was_uncertain
-        if result.error_code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
-            return -1, -1  # It was written long ago, before what the broker remembers.
-        check(result.error_code, result.error_message, about=str(self._topic_partition))
+        if not self._unconfirmed.answered(package, result.error_code):
+            raise Refused(result.error_code, result.error_message, str(self._topic_partition))
+        if result.error_code:  # It was written before, and the broker does not know where.
+            return -1, -1
         return result.base_offset, result.log_append_time_ms
 
     def _seal(self, package: Package) -> bytearray:
-        identity = self._identity or Identity(-1, -1)
+        numbers = package.numbers
         return build_batch(
             [item.record._replace(offset=index) for index, item in enumerate(package.items)],
             codec=self._settings.codec,
-            producer_id=identity.producer_id,
-            producer_epoch=identity.producer_epoch,
-            base_sequence=self._next_sequence if self._identity else -1,
+            producer_id=numbers.producer_id,
+            producer_epoch=numbers.producer_epoch,
+            base_sequence=numbers.base_sequence,
         )
 
-    async def _may_try_again(
-        self, failure: ClientError, package: Package, deadline: Monotonic
-    ) -> bool:
-        """Make ready for another attempt, after a pause; False if there must be none."""
-        code = failure.code if isinstance(failure, Refused) else ErrorCode.NONE
-        if code in OUT_OF_SEQUENCE and not self._is_numbered:
-            # Else the same batch again: the next leader has what was acknowledged.
-            if not package.may_be_written:
-                self._raise_epoch()
-                package.data = None
-        elif code == ErrorCode.INVALID_PRODUCER_EPOCH and not self._is_numbered:
-            if package.may_be_written:
-                return False
-            self._identity, package.data = None, None
-        elif not failure.is_retriable:
-            return False
+    async def _pause(self, package: Package, failure: ClientError, deadline: Monotonic) -> bool:
+        """Wait before another attempt; False if there is no time left for one."""
         self._cluster.forget(self._topic_partition.topic)
         wait_ms = self._cluster.backoff_ms(package.tries)
         package.tries += 1
@@ -257,31 +219,7 @@ class Delivery:
         await asyncio.sleep(wait_ms / 1000)
         return True
 
-    def _raise_epoch(self) -> None:
-        """Begin again at sequence 0; the broker then refuses batches of the epoch before."""
-        if self._identity is not None:
-            producer_id, epoch = self._identity
-            self._identity = Identity(producer_id, epoch + 1) if epoch < EPOCH_MAX else None
-            self._next_sequence = 0
-
-    async def _deliver_halves(self, package: Package, deadline: Monotonic) -> ClientError | None:
-        """Two batches, one after the other; the first one's failure if there is any.
-
-        If the whole batch may be in the log, its halves are no duplicates to the broker: neither
-        may be sent under another epoch.
-        """
-        middle = len(package.items) // 2
-        first = Package(package.items[:middle], may_be_written=package.may_be_written)
-        second = Package(package.items[middle:], may_be_written=package.may_be_written)
-        failure = await self._deliver(first, deadline)
-        if failure is not None and package.may_be_written:
-            self._fail(second, failure)
-            return failure
-        return await self._deliver(second, deadline) or failure
-
     def _succeed(self, package: Package, base_offset: Offset, timestamp_ms: int) -> None:
-        if self._identity is not None:
-            self._next_sequence = (self._next_sequence + len(package.items)) & SEQUENCE_MAX
         topic, partition = self._topic_partition
         for index, (record, _, future) in enumerate(package.items):
             offset = base_offset + index if base_offset >= 0 else -1
@@ -290,10 +228,15 @@ class Delivery:
                 future.set_result(Written(topic, partition, offset, stamp))
         self._done(package, None)
 
+    def _give_up(self, package: Package, failure: ClientError) -> None:
+        """Fail a batch, and with it the other halves of one that may be written as a whole."""
+        for each in list(self._unconfirmed.batches):
+            if each is package or each.may_be_written:
+                self._fail(each, failure)
+
     def _fail(self, package: Package, failure: ClientError) -> None:
-        if package.may_be_written and not self._is_numbered:
-            self._raise_epoch()  # Its sequence may be used; and it may still be on its way.
-        if self._settings.stops_at_failure or self._is_numbered:
+        self._unconfirmed.abandon(package)
+        if self._settings.stops_at_failure or self._unconfirmed.is_fixed:
             self._stopped_by = failure
         for item in package.items:
             if not item.future.done():
@@ -304,7 +247,3 @@ class Delivery:
     def _done(self, package: Package, failure: ClientError | None) -> None:
         size = sum(item.size for item in package.items)
         self._delivered(self._topic_partition, size, failure)
-
-
-def _is_too_large(failure: ClientError, package: Package) -> bool:
-    return isinstance(failure, Refused) and failure.code in TOO_LARGE and len(package.items) > 1

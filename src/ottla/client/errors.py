@@ -15,6 +15,10 @@ from socket import gaierror
 from ottla.env.network import Address
 from ottla.model.errors import RETRIABLE, ErrorCode
 
+# The broker's log ends before, or after, the sequence that the producer counts on.
+OUT_OF_SEQUENCE = frozenset({ErrorCode.UNKNOWN_PRODUCER_ID, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER})
+TOO_LARGE = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE})
+
 
 class ClientError(Exception):
     """The root of this tree."""

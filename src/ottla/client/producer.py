@@ -13,8 +13,9 @@ from collections.abc import Callable
 from types import TracebackType
 
 from ottla.client.cluster import Cluster
-from ottla.client.delivery import Delivery, Identity, Numbering, ProducerSettings, Written
+from ottla.client.delivery import Delivery, ProducerSettings, Written
 from ottla.client.errors import ClientError, check
+from ottla.client.idempotence import Identity, Numbering
 from ottla.client.metadata import Topic, UnknownPartition
 from ottla.client.partitioner import StickyPartitions, partition_of_key
 from ottla.model.types import TopicPartition

@@ -22,6 +22,8 @@ HEADER: Final = Struct(">qiibIhiqqqhii")
 OFFSET_AND_LENGTH: Final = Struct(">qi")
 ASSIGNED: Final = Struct(">qii")  # Base offset, length, leader epoch.
 STAMPED: Final = Struct(">hiqq")  # Attributes, last offset delta, base and max timestamp.
+PRODUCER: Final = Struct(">qhi")  # Producer id, epoch and base sequence.
+PRODUCER_POSITION: Final = 43
 UINT32: Final = Struct(">I")
 
 CODEC_MASK: Final = 0x07
@@ -128,6 +130,13 @@ class Batch:
 
     def set_max_timestamp(self, max_timestamp: int) -> None:
         self._restamp(self.attributes, max_timestamp)
+
+    def set_producer(self, producer_id: int, producer_epoch: int, base_sequence: int) -> None:
+        """Rewrite what the header says about the producer, and the CRC."""
+        self.producer_id, self.producer_epoch = producer_id, producer_epoch
+        self.base_sequence = base_sequence
+        PRODUCER.pack_into(self.data, PRODUCER_POSITION, producer_id, producer_epoch, base_sequence)
+        self.seal()
 
     def _restamp(self, attributes: int, max_timestamp: int) -> None:
         self.attributes = attributes

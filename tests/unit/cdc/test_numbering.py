@@ -1,7 +1,7 @@
 """The numbers of the next batch: the same in every tail that sees the same partition."""
 
 from ottla.cdc.numbering import PRODUCER_ID_MIN, next_epoch, numbering_after
-from ottla.client.delivery import EPOCH_MAX, Identity, Numbering
+from ottla.client.idempotence import EPOCH_MAX, Identity, Numbering
 from ottla.client.unpacking import Origin
 from ottla.model.types import TopicPartition
 from ottla.records.batch import SEQUENCE_MAX

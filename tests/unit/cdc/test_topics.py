@@ -9,7 +9,7 @@ from ottla.cdc.errors import NotPossible
 from ottla.cdc.position import NOWHERE, Position, headers_of
 from ottla.cdc.topics import Reached, ensure_topic, how_far, is_compacted, read_to_end
 from ottla.client.cluster import Cluster
-from ottla.client.delivery import Identity, Numbering
+from ottla.client.idempotence import Identity, Numbering
 from ottla.client.producer import Producer
 from ottla.client.session import run
 from ottla.model.types import TopicPartition

@@ -2,14 +2,9 @@
 
 import pytest
 
-from ottla.client.delivery import (
-    EPOCH_MAX,
-    OUT_OF_SEQUENCE,
-    Identity,
-    Numbering,
-    ProducerSettings,
-)
-from ottla.client.errors import ClientError, Refused, RequestTimeout
+from ottla.client.delivery import ProducerSettings
+from ottla.client.errors import OUT_OF_SEQUENCE, ClientError, Refused, RequestTimeout
+from ottla.client.idempotence import EPOCH_MAX, Identity, Numbering
 from ottla.client.producer import Producer
 from ottla.model.errors import ErrorCode
 from ottla.protocol.apis import ApiKey

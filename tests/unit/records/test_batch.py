@@ -38,6 +38,14 @@ def test_assigning_offsets_leaves_the_checksum_right() -> None:
     assert again.size == changed.size
 
 
+def test_setting_the_producer_recomputes_the_checksum() -> None:
+    changed = batch()
+    changed.set_producer(11, 3, 0)
+    again = Batch(changed.data)
+    assert (again.producer_id, again.producer_epoch, again.base_sequence) == (11, 3, 0)
+    assert (again.leader_epoch, again.count, again.is_valid) == (4, 3, True)
+
+
 def test_stamping_the_append_time_recomputes_the_checksum() -> None:
     changed = batch()
     before = changed.crc

@@ -8,7 +8,7 @@ goes on sends the same batches under the same id, and brokers drop what they hav
 import json
 from typing import NamedTuple
 
-from ottla.client.delivery import Identity
+from ottla.client.idempotence import Identity, Numbering
 from ottla.model.types import Offset
 
 
@@ -16,6 +16,11 @@ class Begun(NamedTuple):
     until: Offset
     identity: Identity
     target: str | None  # The topic, if it was named; else each goes to where it came from.
+
+    @property
+    def numbering(self) -> Numbering:
+        """Of each partition that the records go to."""
+        return Numbering(self.identity)
 
     def encode(self) -> str:
         told = {"replaying_until": self.until, "to": self.target, "producer": self.identity}

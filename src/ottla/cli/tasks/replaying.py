@@ -17,7 +17,7 @@ from ottla.cli.tasks.replay_notes import Begun, read_note
 from ottla.cli.views.dead_letter_view import Offsets, replay_group, unplayed
 from ottla.cli.views.terminal import note, plural, say, show_json, show_table
 from ottla.client.cluster import Cluster
-from ottla.client.delivery import Numbering, ProducerSettings
+from ottla.client.delivery import ProducerSettings
 from ottla.client.errors import ClientError
 from ottla.client.groups import Groups, UnknownGroup
 from ottla.client.message import Message
@@ -157,8 +157,7 @@ class Replaying:
         await self._write(chunk, begun)
 
     async def _write(self, chunk: list[Message], begun: Begun) -> None:
-        numbering = Numbering(begun.identity)
-        async with Producer(self._cluster, WHOLE_BATCHES, lambda _: numbering) as producer:
+        async with Producer(self._cluster, WHOLE_BATCHES, lambda _: begun.numbering) as producer:
             for message in chunk:
                 await self._send(producer, message, begun.target)
         if chunk:

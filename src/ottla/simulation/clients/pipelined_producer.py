@@ -13,8 +13,9 @@ from types import TracebackType
 from typing import Final, NamedTuple
 
 from ottla.client.cluster import Cluster
-from ottla.client.delivery import Identity, Written
+from ottla.client.delivery import Written
 from ottla.client.errors import ClientError, Refused, RequestTimeout
+from ottla.client.idempotence import Identity
 from ottla.client.metadata import Topic
 from ottla.client.producer import new_identity
 from ottla.model.errors import ErrorCode

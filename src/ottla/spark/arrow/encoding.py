@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ottla.client.idempotence import Numbers
 from ottla.records.batch import (
     CRC_START,
     HEADER,
@@ -53,14 +54,6 @@ class Body(NamedTuple):
     max_timestamp: int
 
 
-class Producer(NamedTuple):
-    """Who writes a batch, and the number of its first record among those of the partition."""
-
-    producer_id: int
-    producer_epoch: int
-    base_sequence: int
-
-
 def encode(rows: Rows, starts: Sequence[int]) -> Iterator[Body]:
     """The rows from each of `starts` to the next make one batch."""
     count = len(rows.timestamps_ms)
@@ -80,9 +73,7 @@ def encode(rows: Rows, starts: Sequence[int]) -> Iterator[Body]:
         yield Body(records, size, int(stamps[start]), newest)
 
 
-def seal(
-    body: Body, codec: int, producer: Producer, *, is_transactional: bool = False
-) -> bytearray:
+def seal(body: Body, codec: int, numbers: Numbers, *, is_transactional: bool = False) -> bytearray:
     """A whole batch with its checksum, as it goes to a broker."""
     packed = compress(codec, body.records) if codec else body.records
     size = HEADER_BYTES + len(packed)
@@ -99,7 +90,7 @@ def seal(
         body.record_count - 1,
         body.base_timestamp,
         body.max_timestamp,
-        *producer,
+        *numbers,
         body.record_count,
     )
     data += packed

@@ -10,6 +10,7 @@ from typing import Final, TypeVar
 
 from ottla.client.blocking_connection import BlockingConnection
 from ottla.client.errors import CannotConnect, ClientError, Refused, check
+from ottla.client.idempotence import Identity
 from ottla.client.metadata import Metadata, Topic, UnknownTopic
 from ottla.client.session import parse_addresses
 from ottla.env.network import Address
@@ -73,14 +74,14 @@ class SinkCluster:
             raise CannotConnect(f"broker {node_id} is not part of the cluster, or is not running")
         return self._connect(node.address)
 
-    def new_producer(self) -> tuple[int, int]:
+    def new_producer(self) -> Identity:
         """A producer id of our own and its epoch; by it a broker tells a retry from a new batch."""
 
-        def attempt() -> tuple[int, int]:
+        def attempt() -> Identity:
             request = identity_wire.Request(transactional_id=None, transaction_timeout_ms=0)
             answer = self._anyone().ask(request, identity_wire.Response)
             check(answer.error_code, about="no producer id")
-            return answer.producer_id, answer.producer_epoch
+            return Identity(answer.producer_id, answer.producer_epoch)
 
         return self.retrying(attempt, self._access.request_ms_max / 1000)
 

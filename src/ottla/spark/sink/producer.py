@@ -1,35 +1,27 @@
 """Writes batches to their partitions: several requests under way, each batch once and in order.
 
-Every batch bears this producer's id, its partition's epoch and the number of its first record, and
-keeps them over all attempts that may have been written: a broker drops what it has already, and
-refuses what comes too early. As long as all goes well, requests follow each other without waiting.
-When one fails, everything under way is waited for, and what is not confirmed is sent again one
-batch at a time, in order, before anything new is. Batches that are out of sequence and certainly
-not written are sent under the partition's next epoch (KIP-360).
+As long as all goes well, requests follow each other without waiting. When one fails, everything
+under way is waited for, and what is not confirmed is sent again one batch at a time, in order,
+before anything new is. `ottla.client.idempotence` numbers the batches and decides about failures.
 """
 
 import logging
 import time
 from collections import deque
-from dataclasses import dataclass, field
-from typing import Final
+from dataclasses import dataclass
 
 from ottla.client.blocking_connection import BlockingConnection
-from ottla.client.delivery import MAYBE_WRITTEN, OUT_OF_SEQUENCE, TOO_LARGE
-from ottla.client.errors import ClientError, Refused, check
+from ottla.client.delivery import ACKS_ALL, NAMES_VERSION_MAX
+from ottla.client.errors import ClientError, Refused
+from ottla.client.idempotence import Unconfirmed, Verdict
 from ottla.model.errors import ErrorCode
 from ottla.model.types import TopicPartition
 from ottla.protocol.messages import produce as wire
-from ottla.records.batch import SEQUENCE_MAX
-from ottla.spark.arrow.encoding import Body, Producer, seal
-from ottla.spark.sink.batches import Batch, halves, renumber
+from ottla.spark.arrow.encoding import Body, seal
+from ottla.spark.sink.batches import Batch, halves
 from ottla.spark.sink.cluster import BACKOFF_S, BACKOFF_S_MAX, SinkCluster
 
 log = logging.getLogger("ottla.spark")
-
-ACKS_ALL: Final = -1
-NAMES_VERSION_MAX: Final = 12  # From 13 on, topics are named by their ids.
-WRITTEN_BEFORE: Final = ErrorCode.DUPLICATE_SEQUENCE_NUMBER
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +35,7 @@ class SinkSettings:
     record_bytes_max: int | None = None  # A larger one is refused before it is sent.
 
 
-@dataclass(slots=True)
-class Line:
-    """The batches of one partition that are not confirmed yet, oldest first."""
-
-    epoch: int
-    next_sequence: int = 0
-    is_known: bool = False  # To the broker: it takes any number from a producer it never saw.
-    waiting: deque[Batch] = field(default_factory=deque)
+Line = Unconfirmed[Batch]
 
 
 class SinkProducer:
@@ -60,19 +45,18 @@ class SinkProducer:
         self._lines: dict[TopicPartition, Line] = {}
         self._next: dict[BlockingConnection, list[Batch]] = {}  # Of each broker's next request.
         self._sent: dict[BlockingConnection, deque[list[Batch]]] = {}
-        self._id, self._first_epoch = cluster.new_producer()
+        self._identity = cluster.new_producer()
         self.batch_bytes_max: dict[str, int] = {}  # Of topics that took no larger ones.
 
     def write(self, place: TopicPartition, body: Body) -> None:
         """Hand a batch over; `flush` waits until it is written. Blocks while much is under way."""
-        line = self._lines.setdefault(place, Line(self._first_epoch))
-        if line.waiting and not line.is_known:
+        line = self._lines.setdefault(place, Line(self._identity))
+        if line.batches and not line.is_known:
             self.flush()
-        batch = Batch(place, bytearray(), body.record_count, line.next_sequence)
-        who = Producer(self._id, line.epoch, line.next_sequence)
-        batch.data = seal(body, self._settings.codec, who)
-        line.next_sequence = (line.next_sequence + body.record_count) & SEQUENCE_MAX
-        line.waiting.append(batch)
+        assert line.identity is not None, "a producer that has failed is not used again"
+        batch = Batch(place=place, count=body.record_count)
+        line.add(batch)
+        batch.data = seal(body, self._settings.codec, batch.numbers)
         try:
             self._enqueue(batch)
         except ClientError as failure:
@@ -123,7 +107,7 @@ class SinkProducer:
             topic_data=list(topics.values()),
         )
         for batch in together:
-            batch.unanswered += 1
+            self._lines[batch.place].sent(batch)
         version = connection.version_for(wire.Request, NAMES_VERSION_MAX)
         connection.send(request, wire.Response, version)
 
@@ -146,21 +130,10 @@ class SinkProducer:
             result = results.get(batch.place)
             if result is None:
                 result = wire.PartitionProduceResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
-            if result.error_code not in MAYBE_WRITTEN:
-                batch.unanswered -= 1
-            try:
-                if result.error_code != WRITTEN_BEFORE:
-                    check(result.error_code, result.error_message, _described(batch.place))
-            except Refused as failure:
-                first = first or failure
-            else:
-                self._confirm(batch)
+            if not self._lines[batch.place].answered(batch, result.error_code):
+                about = _described(batch.place)
+                first = first or Refused(result.error_code, result.error_message, about)
         return first
-
-    def _confirm(self, batch: Batch) -> None:
-        line = self._lines[batch.place]
-        line.waiting.remove(batch)
-        line.is_known = True
 
     def _recover(self, failure: ClientError) -> None:
         """Send again what is not confirmed, in order, until all of it is, or the time is over."""
@@ -169,13 +142,16 @@ class SinkProducer:
         deadline = time.monotonic() + self._settings.delivery_ms_max / 1000
         pause_s = BACKOFF_S
         for line in self._lines.values():
-            while line.waiting:
+            while line.batches:
                 try:
                     self._again(line)
                     pause_s = BACKOFF_S
                 except ClientError as trouble:
-                    may_pass = trouble.is_retriable or _is_out_of_sequence(trouble)
-                    if not may_pass or time.monotonic() + pause_s > deadline:
+                    verdict = _verdict(line, trouble)
+                    if verdict is Verdict.SPLIT:
+                        self._split(line)
+                        continue
+                    if verdict is Verdict.FAILED or time.monotonic() + pause_s > deadline:
                         raise
                     self._cluster.forget_topics()
                     time.sleep(pause_s)
@@ -194,35 +170,27 @@ class SinkProducer:
         self._cluster.forget_topics()
 
     def _again(self, line: Line) -> None:
-        batch = line.waiting[0]
+        if line.identity is None:
+            line.identify(self._cluster.new_producer())
+        batch = line.batches[0]
         connection = self._cluster.leader(batch.place)
         self._produce(connection, [batch])
         refused = self._note([batch], connection.receive())
-        if refused is None:
-            return
-        if refused.code in TOO_LARGE and batch.count > 1:
-            self.batch_bytes_max[batch.place.topic] = len(batch.data) // 2
-            line.waiting.popleft()
-            line.waiting.extendleft(reversed(halves(batch, self._settings.codec)))
-        else:
-            # A batch that may be written is sent again as it is: a deposed leader answers so too.
-            if _is_out_of_sequence(refused) and not any(b.unanswered for b in line.waiting):
-                self._raise_epoch(line)
+        if refused is not None:
             raise refused
 
-    def _raise_epoch(self, line: Line) -> None:
-        """Number the batches that are not confirmed from 0, under the next epoch."""
-        line.epoch += 1
-        log.warning("producer %d is out of sequence: going on in epoch %d", self._id, line.epoch)
-        line.next_sequence = 0
-        line.is_known = False
-        for batch in line.waiting:
-            renumber(batch, Producer(self._id, line.epoch, line.next_sequence))
-            line.next_sequence = (line.next_sequence + batch.count) & SEQUENCE_MAX
+    def _split(self, line: Line) -> None:
+        batch = line.batches[0]
+        self.batch_bytes_max[batch.place.topic] = len(batch.data) // 2
+        line.split(*halves(batch, self._settings.codec))
 
 
-def _is_out_of_sequence(failure: ClientError) -> bool:
-    return isinstance(failure, Refused) and failure.code in OUT_OF_SEQUENCE
+def _verdict(line: Line, trouble: ClientError) -> Verdict:
+    before = line.identity
+    verdict = line.failed(line.batches[0], trouble)
+    if line.identity is not None and line.identity != before:
+        log.warning("producer %d is out of sequence: going on in epoch %d", *line.identity)
+    return verdict
 
 
 def _described(place: TopicPartition) -> str:

@@ -3,7 +3,7 @@
 import pytest
 
 from ottla.cli.tasks.replay_notes import Begun, read_note
-from ottla.client.delivery import Identity
+from ottla.client.idempotence import Identity
 
 
 @pytest.mark.parametrize("target", [None, "orders"])

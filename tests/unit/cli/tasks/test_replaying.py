@@ -7,8 +7,8 @@ import pytest
 from ottla.cli.tasks.replay_notes import Begun, read_note
 from ottla.cli.tasks.replaying import replay, replay_settings
 from ottla.cli.views.dead_letter_view import replay_group
-from ottla.client.delivery import Identity
 from ottla.client.errors import ClientError
+from ottla.client.idempotence import Identity
 from ottla.client.metadata import UnknownTopic
 from ottla.model.types import TopicPartition
 from ottla.protocol.apis import ApiKey

@@ -5,13 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kio.records.readers import read_batch
 
+from ottla.client.idempotence import Numbers
 from ottla.records.batch import HEADER_BYTES, Batch
 from ottla.records.record import Record, build_batch, read_records
-from ottla.spark.arrow.encoding import Producer, Rows, encode, encode_headers, record_sizes, seal
+from ottla.spark.arrow.encoding import Rows, encode, encode_headers, record_sizes, seal
 
 BYTES_MAX = 1 << 24
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
-NOBODY = Producer(-1, -1, -1)
+NOBODY = Numbers(-1, -1, -1)
 
 RECORDS = st.lists(
     st.builds(
@@ -48,7 +49,7 @@ def numbered(records: list[Record]) -> list[Record]:
 @given(RECORDS, st.integers(0, 4))
 def test_what_is_encoded_is_read_back(records: list[Record], codec: int) -> None:
     (body,) = encode(rows_of(records), [0])
-    batch = Batch(seal(body, codec, Producer(7, 3, 12)))
+    batch = Batch(seal(body, codec, Numbers(7, 3, 12)))
     assert batch.is_valid
     assert batch.codec == codec
     assert (batch.producer_id, batch.producer_epoch, batch.base_sequence) == (7, 3, 12)
@@ -59,13 +60,13 @@ def test_what_is_encoded_is_read_back(records: list[Record], codec: int) -> None
 def test_the_bytes_are_those_of_the_plain_builder(records: list[Record]) -> None:
     (body,) = encode(rows_of(records), [0])
     plain = build_batch(numbered(records), producer_id=1, producer_epoch=2, base_sequence=3)
-    assert seal(body, 0, Producer(1, 2, 3)) == plain
+    assert seal(body, 0, Numbers(1, 2, 3)) == plain
 
 
 @given(RECORDS)
 def test_kio_reads_what_is_encoded(records: list[Record]) -> None:
     (body,) = encode(rows_of(records), [0])
-    sealed = bytes(seal(body, 0, Producer(5, 0, 0)))
+    sealed = bytes(seal(body, 0, Numbers(5, 0, 0)))
     parsed, size = read_batch(sealed, 0)
     assert size == len(sealed)
     assert [(r.key, r.value) for r in parsed.records] == [(r.key, r.value) for r in records]
@@ -125,7 +126,7 @@ def test_a_header_without_a_key_is_refused() -> None:
 
 def test_a_batch_of_a_transaction_says_so() -> None:
     (body,) = encode(Rows(None, None, None, np.array([1], dtype=np.int64)), [0])
-    sealed = Batch(seal(body, 0, Producer(1, 0, 0), is_transactional=True))
+    sealed = Batch(seal(body, 0, Numbers(1, 0, 0), is_transactional=True))
     assert sealed.is_transactional
     assert sealed.is_valid
     assert sealed.size == HEADER_BYTES + 7
