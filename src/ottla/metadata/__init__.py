@@ -1,1 +1,1 @@
-"""What the cluster knows about itself: the fold of its log, and the controller's decisions."""
+"""Cluster metadata: the fold of the metadata log, and the controller's decisions."""

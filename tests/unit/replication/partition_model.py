@@ -20,7 +20,7 @@ from ottla.protocol.messages import alter_partition
 from ottla.replication.divergence import divergence
 from ottla.replication.follower import Answer, Append, AskOffsets, Follower, StartAt, Truncate
 from ottla.replication.leader import Assignment, Committed, Leader, ProposeIsr
-from tests.unit.metadata.making import Deciding
+from tests.unit.metadata.controller_driver import ControllerDriver
 
 LAG_MS = 30
 WIRE_MAX = 40
@@ -211,7 +211,7 @@ class Model:
         self.takes_newer_epochs = takes_newer_epochs
         self.has_elr = self.random.random() < 0.6 and not self.plan.is_unclean
         features = {"eligible.leader.replicas.version": 1} if self.has_elr else None
-        self.deciding = Deciding(
+        self.deciding = ControllerDriver(
             brokers=0, features=features, settings=ControllerSettings(NodeId(9)), seed=seed
         )
         self.ids = range(1, self.plan.nodes + 1)

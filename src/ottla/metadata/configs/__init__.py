@@ -1,4 +1,4 @@
-"""Every config of brokers and topics that Kafka 4.3 knows, and Ottla's own.
+"""Every config of brokers and topics of Kafka 4.3, and Ottla's own.
 
-`catalogue` is the place to look a config up; the tables are one module per subject.
+`catalogue` looks configs up; there is one table module per subject.
 """

@@ -1,7 +1,7 @@
-"""Changes to configs: what an operation makes of the current value, and whether Kafka allows it.
+"""Changes to configs: the new value after an operation, and Kafka's checks of it.
 
-Both the controller (for CreateTopics, AlterConfigs and IncrementalAlterConfigs) and the broker
-that takes the request use these. A refusal names the config and says what is allowed.
+Used by the controller (CreateTopics, AlterConfigs, IncrementalAlterConfigs) and by the broker that
+receives the request. A refusal names the config and says what is allowed.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ from ottla.metadata.configs.definition import (
 )
 from ottla.model.errors import ErrorCode, Refusal
 
-# Kafka moves its listeners while it runs; here they stay where they were at start.
+# Kafka can change its listeners while it runs; here they are fixed at start.
 _FIXED_AT_START = frozenset({"listeners", "listener.security.protocol.map"})
 
 
@@ -44,7 +44,7 @@ def altered(
     current: str | None,
     operand: str | None,
 ) -> str | None:
-    """The value after `operation`; None where the config is to be removed."""
+    """The value after `operation`; None if the config is removed."""
     if operation is Operation.DELETE:
         return None
     assert operand is not None, "only a deletion has no value"
@@ -83,9 +83,9 @@ def check_topic_configs(
 
 
 def check_broker_configs(configs: Mapping[str, str], *, is_cluster_default: bool) -> None:
-    """Raise unless `configs` may be set while brokers run: for one, or as the cluster's default.
+    """Raise unless `configs` may be set while brokers run: for one, or as the cluster default.
 
-    As Kafka does, names that nobody knows pass: they are kept for what may come to read them.
+    As in Kafka, unknown names are accepted: a plugin may read them.
     """
     for name, value in configs.items():
         if is_not_built(name):
@@ -106,7 +106,7 @@ def check_broker_configs(configs: Mapping[str, str], *, is_cluster_default: bool
         try:
             _check_value(definition, value)
         except Refusal as refusal:
-            # Kafka answers INVALID_REQUEST here, and clients have come to know it (KAFKA-13609).
+            # Kafka answers INVALID_REQUEST here, and clients rely on it (KAFKA-13609).
             raise Refusal(ErrorCode.INVALID_REQUEST, refusal.message) from None
         if name == "log.retention.ms" and definition.parse(value) == 0:
             message = f"Invalid value 0 for configuration {name}: must be -1 or at least 1"

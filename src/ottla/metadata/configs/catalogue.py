@@ -1,7 +1,6 @@
-"""Where to look a config up: by name, by scope, by the nearest spelling.
+"""Lookup of configs: by name, by scope, by the nearest spelling.
 
-A topic config takes its default from a broker config; `TOPIC_SYNONYMS` says from which, in the
-order in which they count.
+A topic config takes its default from a broker config; `TOPIC_SYNONYMS` names it.
 """
 
 from collections.abc import Iterable
@@ -45,15 +44,15 @@ TOPIC_CONFIGS: Final[dict[str, Definition]] = {
     definition.name: definition for definition in topic.DEFINITIONS
 }
 
-# Keys of parts that have settings of their own, by how they begin. None of these parts is built.
+# Prefixes of settings of components that are not built.
 NOT_BUILT_PREFIXES: Final = ("listener.name.", "rsm.config.", "rlmm.config.", "config.providers.")
-# Security settings that Kafka's authorizer reads by itself, so its own tables lack them.
+# Security settings that only Kafka's authorizer reads, so Kafka's own tables lack them.
 NOT_BUILT_NAMES: Final = frozenset({"super.users", "allow.everyone.if.no.acl.found"})
 
 MINUTE_MS: Final = 60_000
 HOUR_MS: Final = 60 * MINUTE_MS
 
-# Several broker configs for one thing: those named first win. The number turns a value into ms.
+# Several broker configs for one value: the first one set wins. The number converts it to ms.
 BROKER_SYNONYMS: Final[tuple[tuple[tuple[str, int], ...], ...]] = (
     (("log.roll.ms", 1), ("log.roll.hours", HOUR_MS)),
     (("log.roll.jitter.ms", 1), ("log.roll.jitter.hours", HOUR_MS)),
@@ -65,7 +64,7 @@ BROKER_SYNONYMS: Final[tuple[tuple[tuple[str, int], ...], ...]] = (
     ),
 )
 
-# The broker config that a topic config takes its default from; its synonyms follow it.
+# The broker config that provides a topic config's default; its synonyms follow it.
 TOPIC_SYNONYMS: Final[dict[str, str]] = {
     "cleanup.policy": "log.cleanup.policy",
     "compression.gzip.level": "compression.gzip.level",
@@ -99,17 +98,17 @@ TOPIC_SYNONYMS: Final[dict[str, str]] = {
 
 
 def synonyms_of(broker_config: str) -> tuple[str, ...]:
-    """The broker configs that set the same thing, in the order in which they count."""
+    """The broker configs for the same value, in order of precedence."""
     for group in BROKER_SYNONYMS:
         names = tuple(name for name, _ in group)
         if broker_config in names:
-            # Kafka lists the scheduler's interval as a fallback only, never the other way round.
+            # Kafka lists the scheduler's interval only as a fallback, never the other way round.
             return names if broker_config != "log.flush.scheduler.interval.ms" else (broker_config,)
     return (broker_config,)
 
 
 def is_not_built(name: str) -> bool:
-    """Whether `name` is Kafka's, and must be refused because nothing here would honour it."""
+    """Whether `name` is Kafka's and must be refused because it would have no effect here."""
     definition = BROKER_CONFIGS.get(name)
     if definition is not None:
         return definition.service is Service.NOT_BUILT
@@ -117,8 +116,8 @@ def is_not_built(name: str) -> bool:
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that is spelled most like `name`, if any comes close."""
-    from difflib import get_close_matches  # Slow to load, and only a misspelling needs it.
+    """The known name closest in spelling to `name`, or None."""
+    from difflib import get_close_matches  # Slow to import, and needed only for a misspelling.
 
     matches = get_close_matches(name, known, n=1, cutoff=0.7)
     return matches[0] if matches else None

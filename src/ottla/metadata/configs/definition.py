@@ -38,7 +38,7 @@ class ConfigType(Enum):
 
 
 class Service(Enum):
-    """What Ottla does about a config that it knows."""
+    """How Ottla treats a config of Kafka's."""
 
     SERVED = "served"
     IRRELEVANT = "irrelevant"  # Accepted, without effect; listed once at start.
@@ -46,7 +46,7 @@ class Service(Enum):
 
 
 class Update(Enum):
-    """Who may change a config while the broker runs."""
+    """The scope in which a config can be changed while the broker runs."""
 
     READ_ONLY = "read-only"
     PER_BROKER = "per-broker"
@@ -56,7 +56,7 @@ class Update(Enum):
 
 
 class ConfigValueError(ValueError):
-    """A value that its config does not allow; the text says what is allowed."""
+    """A value that its config does not allow; the message says what is allowed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ def _typed(kind: ConfigType, text: str) -> Value:
     if kind is ConfigType.DOUBLE:
         return _double(text)
     if kind is ConfigType.LIST:
-        # What is listed twice counts once.
+        # Duplicates are removed.
         return list(dict.fromkeys(item.strip() for item in text.split(","))) if text else []
     return text
 
@@ -228,10 +228,10 @@ def _check_throttled(items: list[str]) -> None:
 
 
 def _java_double(value: float) -> str:
-    """As Java prints a double: plain from 0.001 up to ten million, else with an exponent."""
+    """A double as Java prints it: plain from 0.001 up to ten million, else with an exponent."""
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return repr(value)
-    from decimal import Decimal  # Slow to load, and hardly a value comes here.
+    from decimal import Decimal  # Slow to import, and rarely needed.
 
     sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
     assert isinstance(exponent, int), "infinities and not-a-number are no config values"

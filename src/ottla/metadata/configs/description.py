@@ -1,8 +1,8 @@
-"""What DescribeConfigs answers: each config's value, where it comes from and what else sets it.
+"""DescribeConfigs: each config's value, its source and its synonyms.
 
-A value comes from the first of its layers that has one: the topic, this broker, the cluster's
-default, the settings file, Kafka's default. The synonyms of a config are these layers in that
-order, under the names they are set by.
+A value comes from the first layer that sets it: topic, this broker, cluster default, settings file,
+Kafka's default. The synonyms of a config are these layers in that order, under the names they are
+set by.
 """
 
 from collections.abc import Iterator, Mapping
@@ -30,7 +30,7 @@ from ottla.protocol.messages.describe_configs import (
 
 
 class Source(IntEnum):
-    """Where a value comes from, by the numbers of DescribeConfigs."""
+    """Source of a value, by the numbers of DescribeConfigs."""
 
     TOPIC = 1
     BROKER = 2
@@ -44,14 +44,14 @@ class Source(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Layers:
-    """The broker's configs as texts by name, nearest first; Kafka's defaults lie below."""
+    """The broker's configs as text by name, highest precedence first, above Kafka's defaults."""
 
     this_broker: Mapping[str, str]
     cluster_default: Mapping[str, str]
     static: Mapping[str, str]
 
     def synonyms(self, name: str) -> list[DescribeConfigsSynonym]:
-        """Everything that sets a broker config, in the order in which it counts."""
+        """All layers that set a broker config, in order of precedence."""
         names = synonyms_of(name)
         found = [
             DescribeConfigsSynonym(
@@ -69,7 +69,7 @@ class Layers:
             definition = BROKER_CONFIGS.get(other)
             if definition is not None and definition.default is not None:
                 found.append(DescribeConfigsSynonym(other, definition.default, int(Source.DEFAULT)))
-        # As Kafka has it: what counts more but bears another name is left out.
+        # As Kafka does: layers of higher precedence under another name are left out.
         first = next((i for i, synonym in enumerate(found) if synonym.name == name), len(found))
         return found[first:]
 
@@ -96,7 +96,7 @@ def describe_topic(
 
 
 def describe_broker(layers: Layers) -> Iterator[DescribeConfigsResourceResult]:
-    """All configs of a broker, and what else its settings file has."""
+    """All configs of a broker, and unknown ones of its settings file."""
     others = {**layers.static, **layers.cluster_default, **layers.this_broker}
     names = [name for name, d in BROKER_CONFIGS.items() if not d.is_internal or name in others]
     names += [name for name in others if name not in BROKER_CONFIGS]
@@ -105,7 +105,7 @@ def describe_broker(layers: Layers) -> Iterator[DescribeConfigsResourceResult]:
 
 
 def describe_cluster_default(layers: Layers) -> Iterator[DescribeConfigsResourceResult]:
-    """Only what is set as the default of the whole cluster."""
+    """Only configs set as the cluster default."""
     only = Layers({}, layers.cluster_default, {})
     for name in layers.cluster_default:
         set_here = [s for s in only.synonyms(name) if s.source == Source.CLUSTER_DEFAULT]
@@ -113,7 +113,7 @@ def describe_cluster_default(layers: Layers) -> Iterator[DescribeConfigsResource
 
 
 def topic_default(layers: Layers, name: str) -> str | None:
-    """What a topic config is where the topic does not set it."""
+    """The value of a topic config that the topic does not set."""
     broker_name = TOPIC_SYNONYMS.get(name)
     if broker_name is None:
         return TOPIC_CONFIGS[name].default
@@ -144,7 +144,7 @@ def _result(
     *,
     is_read_only: bool,
 ) -> DescribeConfigsResourceResult:
-    # Kafka takes what it does not know for a secret, and so do we.
+    # Unknown configs are treated as sensitive, as in Kafka.
     is_sensitive = definition is None or definition.is_sensitive
     return DescribeConfigsResourceResult(
         name=name,
@@ -163,7 +163,8 @@ def printed(definition: Definition, text: str | None) -> str | None:
     try:
         return as_text(definition.parse(text))
     except ConfigValueError:
-        return text  # Only a directory written elsewhere can hold such a value; show it as it is.
+        # Only a directory written by another version can hold an invalid value; show it unchanged.
+        return text
 
 
 def _is_sensitive(name: str) -> bool:

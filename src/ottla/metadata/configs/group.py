@@ -1,6 +1,6 @@
-"""Configs of single groups: their table, the broker's bounds for them, and how they are described.
+"""Configs of single groups: definitions, the broker's bounds for them, descriptions.
 
-What a group does not set is the broker's own config of that name, with `group.` before it.
+The default of a group config is the broker's config with the prefix `group.`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -127,7 +127,7 @@ def _check_reset(text: str) -> None:
 
 
 def _bound(name: str, which: str) -> str:
-    """The broker config that bounds a group's."""
+    """The broker config that bounds a group config."""
     kind, rest = name.split(".", 1)
     return f"group.{kind}.{which}.{rest.removeprefix('num.')}"
 

@@ -1,6 +1,6 @@
 """Broker configs of authentication, authorisation and policies.
 
-None is built yet. A security setting must never be silently void, so each of them is refused.
+None is built yet. A security setting must never be silently ignored, so each is refused.
 """
 
 from ottla.metadata.configs.definition import parse_table

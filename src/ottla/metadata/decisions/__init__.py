@@ -1,1 +1,1 @@
-"""What the controller decides: a request, and the records that answer it."""
+"""Decisions of the controller: requests to records and responses."""

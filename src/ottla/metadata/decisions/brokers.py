@@ -1,7 +1,7 @@
-"""Brokers come and go: registration, heartbeats, fencing, controlled shutdown, unregistration.
+"""Broker registration, heartbeats, fencing, controlled shutdown, unregistration.
 
-A registration is of one incarnation of a process; its epoch is the offset at which the decision
-was written, and every later request of that broker has to name it.
+A registration belongs to one incarnation; its broker epoch is the offset of its record, and every
+later request of that broker must name it.
 """
 
 from collections.abc import Sequence
@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ottla.metadata.decisions import leaderships
-from ottla.metadata.decisions.context import Outcome, Surroundings
-from ottla.metadata.decisions.elections import NotHeardYet
+from ottla.metadata.decisions.context import DecisionContext, Outcome
+from ottla.metadata.decisions.elections import NotContactedYet
 from ottla.metadata.decisions.sessions import Sessions
 from ottla.metadata.image.cluster import Broker, Endpoint, VersionRange
 from ottla.metadata.image.features import (
@@ -33,7 +33,7 @@ FENCE, UNFENCE = 1, -1
 
 @dataclass(frozen=True, slots=True)
 class Died:
-    """A command of our own: this incarnation's process is gone, as its host says for sure."""
+    """Internal command: the process of this incarnation is known to be gone."""
 
     broker_id: NodeId
     broker_epoch: Offset
@@ -54,20 +54,20 @@ def check_epoch(image: ClusterImage, broker_id: int, epoch: int) -> Broker:
 
 
 def register(
-    around: Surroundings,
+    context: DecisionContext,
     sessions: Sessions,
     request: broker_registration.Request,
     next_offset: Offset,
     now: Monotonic,
 ) -> Outcome:
-    image = around.image
+    image = context.image
     node = NodeId(request.broker_id)
     before = image.brokers.get(node)
     _check_registration(image, sessions, request, before, now)
     broker = _broker(image, request, next_offset)
     written: list[Any] = []
     if before is not None and before.incarnation_id == request.incarnation_id:
-        # The same process tells something new about itself: it stays what it is.
+        # The same incarnation registers again with new data: its state does not change.
         broker = replace(
             broker,
             epoch=before.epoch,
@@ -75,7 +75,7 @@ def register(
             in_controlled_shutdown=before.in_controlled_shutdown,
         )
     else:
-        written += _restarted(around, sessions, request, before)
+        written += _restarted(context, sessions, request, before)
         sessions.forget(node)
     written.append(broker_record(broker, image.metadata_version))
     sessions.touch(node, now)
@@ -83,24 +83,26 @@ def register(
 
 
 def _restarted(
-    around: Surroundings,
+    context: DecisionContext,
     sessions: Sessions,
     request: broker_registration.Request,
     before: Broker | None,
 ) -> list[Any]:
-    """A new process is out of sync until it has fetched.
+    """A new incarnation leaves every ISR until it has fetched.
 
-    One that names its predecessor's epoch holds all that it acknowledged. Any other, and one whose
-    predecessor the cluster does not know, may have lost it.
+    If it names its predecessor's epoch, it holds all acknowledged records. Otherwise, or if the
+    cluster does not know the predecessor, it may have lost some.
     """
     node = NodeId(request.broker_id)
     if before is None or before.epoch != request.previous_broker_epoch:
-        return list(leaderships.lose(around, node))
-    sessions.found_whole(node)  # Even if it has to wait: others that restart may leave to it.
+        return list(leaderships.lose(context, node))
+    sessions.proved_intact(
+        node
+    )  # Even if refused: other restarting brokers may leave an ISR to it.
     try:
-        return list(leaderships.leave(around, node))
-    except NotHeardYet as refusal:
-        code = ErrorCode.DUPLICATE_BROKER_REGISTRATION  # Upon which brokers register again.
+        return list(leaderships.leave(context, node))
+    except NotContactedYet as refusal:
+        code = ErrorCode.DUPLICATE_BROKER_REGISTRATION  # Brokers retry after this error.
         raise Refusal(code, refusal.message) from refusal
 
 
@@ -119,7 +121,8 @@ def _check_registration(
     if (
         before is not None
         and before.incarnation_id != request.incarnation_id
-        # Its successor found its epoch in its directory, which has one process at a time: it died.
+        # Only the directory holds that epoch, and one process at a time locks it: the predecessor
+        # is dead.
         and before.epoch != request.previous_broker_epoch
         and sessions.is_valid(before.id, now)
     ):
@@ -185,30 +188,30 @@ def _broker(
 
 
 def heartbeat(
-    around: Surroundings,
+    context: DecisionContext,
     sessions: Sessions,
     request: broker_heartbeat.Request,
     now: Monotonic,
 ) -> Outcome:
-    broker = check_epoch(around.image, request.broker_id, request.broker_epoch)
+    broker = check_epoch(context.image, request.broker_id, request.broker_epoch)
     is_caught_up = request.current_metadata_offset >= broker.registered_at
     sessions.read_to(broker.id, request.current_metadata_offset)
     written: list[Any] = []
     after = broker
     if broker.in_controlled_shutdown:
-        if not broker.is_fenced and _may_stop(around, sessions, broker):
-            written, after = fence(around, broker), replace(broker, is_fenced=True)
+        if not broker.is_fenced and _may_stop(context, sessions, broker):
+            written, after = fence(context, broker), replace(broker, is_fenced=True)
     elif broker.is_fenced:
         if not request.want_shut_down and not request.want_fence and is_caught_up:
-            written, after = unfence(around, broker), replace(broker, is_fenced=False)
+            written, after = unfence(context, broker), replace(broker, is_fenced=False)
     elif request.want_fence or request.want_shut_down:
-        with suppress(NotHeardYet):  # It asks again.
-            written, after = _leave(around, sessions, request, broker)
+        with suppress(NotContactedYet):  # It retries.
+            written, after = _leave(context, sessions, request, broker)
     sessions.touch(broker.id, now)
     offline = set(request.offline_log_dirs).intersection(broker.directories)
-    if offline and has_directories(around.image.metadata_version):
-        with suppress(NotHeardYet):  # Each heartbeat names them.
-            written += _lose_directories(around, broker, offline)
+    if offline and has_directories(context.image.metadata_version):
+        with suppress(NotContactedYet):  # Each heartbeat repeats them.
+            written += _lose_directories(context, broker, offline)
     response = broker_heartbeat.Response(
         is_caught_up=is_caught_up,
         is_fenced=after.is_fenced,
@@ -218,84 +221,84 @@ def heartbeat(
 
 
 def _leave(
-    around: Surroundings, sessions: Sessions, request: broker_heartbeat.Request, broker: Broker
+    context: DecisionContext, sessions: Sessions, request: broker_heartbeat.Request, broker: Broker
 ) -> tuple[list[Any], Broker]:
     if request.want_fence:
-        return fence(around, broker), replace(broker, is_fenced=True)
-    written, after = _begin_shutdown(around, broker)
-    sessions.handed_over(broker.id, around.image.offset + len(written))
+        return fence(context, broker), replace(broker, is_fenced=True)
+    written, after = _begin_shutdown(context, broker)
+    sessions.handed_over(broker.id, context.image.offset + len(written))
     return written, after
 
 
-def fence(around: Surroundings, broker: Broker) -> list[Any]:
-    changes: list[Any] = list(leaderships.leave(around, broker.id))
+def fence(context: DecisionContext, broker: Broker) -> list[Any]:
+    changes: list[Any] = list(leaderships.leave(context, broker.id))
     return [*changes, _change(broker, fenced=FENCE)]
 
 
-def expire(around: Surroundings, nodes: Sequence[NodeId]) -> list[Any]:
-    """Fence all whose sessions ended, in one decision."""
-    found = [around.image.brokers[node] for node in nodes if node in around.image.brokers]
+def expire(context: DecisionContext, nodes: Sequence[NodeId]) -> list[Any]:
+    """Fence all brokers with expired sessions, in one decision."""
+    found = [context.image.brokers[node] for node in nodes if node in context.image.brokers]
     expired = [broker for broker in found if not broker.is_fenced]
-    changes = leaderships.expire(around, [broker.id for broker in expired]) if expired else []
+    changes = leaderships.expire(context, [broker.id for broker in expired]) if expired else []
     return [*changes, *(_change(broker, fenced=FENCE) for broker in expired)]
 
 
-def unfence(around: Surroundings, broker: Broker) -> list[Any]:
-    return [_change(broker, fenced=UNFENCE), *leaderships.come_back(around, broker.id)]
+def unfence(context: DecisionContext, broker: Broker) -> list[Any]:
+    return [_change(broker, fenced=UNFENCE), *leaderships.come_back(context, broker.id)]
 
 
-def died(around: Surroundings, sessions: Sessions, command: Died) -> Outcome:
-    """Fence it now: no session has to run out for a process that is known to be gone.
+def died(context: DecisionContext, sessions: Sessions, command: Died) -> Outcome:
+    """Fence a broker whose process is known to be gone, without waiting for its session.
 
-    But not while all that is left in sync with it are brokers that a new controller has not heard:
-    they may have lost power and what they had, and say so when they register (NotHeardYet).
+    Refused while the remaining ISR members have not contacted this controller: they may have lost
+    power, and report that when they register (NotContactedYet).
     """
-    broker = around.image.brokers.get(command.broker_id)
+    broker = context.image.brokers.get(command.broker_id)
     if broker is None or broker.epoch != command.broker_epoch:
         return Outcome([], None)
-    written = [] if broker.is_fenced else fence(around, broker)
+    written = [] if broker.is_fenced else fence(context, broker)
     sessions.forget(broker.id)
     return Outcome(written, None)
 
 
-def _may_stop(around: Surroundings, sessions: Sessions, broker: Broker) -> bool:
-    """Once it leads nothing, and every other broker has read who does instead."""
-    if leaderships.leads_any(around, broker.id):
+def _may_stop(context: DecisionContext, sessions: Sessions, broker: Broker) -> bool:
+    """True once it leads nothing and every other broker has read that."""
+    if leaderships.leads_any(context, broker.id):
         return False
-    others = [b.id for b in around.image.brokers.values() if b.is_active and b.id != broker.id]
+    others = [b.id for b in context.image.brokers.values() if b.is_active and b.id != broker.id]
     return sessions.is_hand_over_known(broker.id, others)
 
 
-def _begin_shutdown(around: Surroundings, broker: Broker) -> tuple[list[Any], Broker]:
-    """Without partitions to hand over a broker may stop at once."""
-    if not leaderships.leads_any(around, broker.id):
-        return fence(around, broker), replace(broker, is_fenced=True)
-    changes = leaderships.leave(around, broker.id)
+def _begin_shutdown(context: DecisionContext, broker: Broker) -> tuple[list[Any], Broker]:
+    """A broker without partitions to hand over may stop at once."""
+    if not leaderships.leads_any(context, broker.id):
+        return fence(context, broker), replace(broker, is_fenced=True)
+    changes = leaderships.leave(context, broker.id)
     return [
         _change(broker, in_controlled_shutdown=1),
         *changes,
     ], replace(broker, in_controlled_shutdown=True)
 
 
-def _lose_directories(around: Surroundings, broker: Broker, offline: set[bytes]) -> list[Any]:
+def _lose_directories(context: DecisionContext, broker: Broker, offline: set[bytes]) -> list[Any]:
     remaining = [directory for directory in broker.directories if directory not in offline]
-    changes: list[Any] = list(leaderships.leave_directories(around, broker.id, offline))
+    changes: list[Any] = list(leaderships.leave_directories(context, broker.id, offline))
     return [*changes, _change(broker, log_dirs=remaining)]
 
 
 def unregister(
-    around: Surroundings, sessions: Sessions, request: unregister_broker.Request
+    context: DecisionContext, sessions: Sessions, request: unregister_broker.Request
 ) -> Outcome:
-    broker = around.image.brokers.get(NodeId(request.broker_id))
+    broker = context.image.brokers.get(NodeId(request.broker_id))
     if broker is None:
         raise Refusal(
             ErrorCode.BROKER_ID_NOT_REGISTERED,
             f"Broker ID {request.broker_id} is not currently registered",
         )
     try:
-        written: list[Any] = list(leaderships.forget(around, broker.id))
-    except NotHeardYet as refusal:
-        code = ErrorCode.REQUEST_TIMED_OUT  # Upon which admin clients ask again.
+        written: list[Any] = list(leaderships.forget(context, broker.id))
+    except NotContactedYet as refusal:
+        code = ErrorCode.REQUEST_TIMED_OUT  # Admin clients retry after this error.
         raise Refusal(code, refusal.message) from refusal
     sessions.forget(broker.id)
     written.append(records.UnregisterBrokerRecord(broker_id=broker.id, broker_epoch=broker.epoch))

@@ -1,7 +1,7 @@
-"""AlterConfigs and IncrementalAlterConfigs as the controller decides them.
+"""The decisions of AlterConfigs and IncrementalAlterConfigs.
 
-A resource changes as a whole or not at all; resources of one request are independent. What a
-broker checks before it forwards the request is checked here too, since here both are one.
+A resource changes as a whole or not at all; resources of one request are independent. Checks that
+Kafka's brokers make before forwarding are made here too.
 """
 
 from collections import Counter
@@ -16,7 +16,7 @@ from ottla.metadata.configs.alteration import (
 )
 from ottla.metadata.configs.catalogue import BROKER_CONFIGS, TOPIC_CONFIGS
 from ottla.metadata.configs.group import GROUP_CONFIGS, check_group_configs
-from ottla.metadata.decisions.context import Outcome, Surroundings
+from ottla.metadata.decisions.context import DecisionContext, Outcome
 from ottla.metadata.decisions.elr_clearing import ALL_TOPICS, MIN_ISR, cleared
 from ottla.metadata.image.cluster import (
     BROKER_LOGGER_RESOURCE,
@@ -33,7 +33,7 @@ from ottla.model.types import NODE_ID_BITS, NodeId
 from ottla.protocol import metadata_records as records
 from ottla.protocol.messages import alter_configs, incremental_alter_configs
 
-VALUE_BYTES_MAX: Final = (1 << 15) - 1  # Of a config's value, as Kafka's own records allow it.
+VALUE_BYTES_MAX: Final = (1 << 15) - 1  # Largest config value of Kafka's records.
 
 _DEFINITIONS: Final = {
     TOPIC_RESOURCE: TOPIC_CONFIGS,
@@ -52,9 +52,9 @@ R = TypeVar("R", bound=_Resource)
 
 
 def alter_configs_incrementally(
-    around: Surroundings, request: incremental_alter_configs.Request
+    context: DecisionContext, request: incremental_alter_configs.Request
 ) -> Outcome:
-    written, answers = _alter_each(around, request.resources, _incremental)
+    written, answers = _alter_each(context, request.resources, _incremental)
     response = incremental_alter_configs.Response(
         responses=[
             incremental_alter_configs.AlterConfigsResourceResponse(
@@ -66,9 +66,9 @@ def alter_configs_incrementally(
     return Outcome([] if request.validate_only else written, response)
 
 
-def replace_configs(around: Surroundings, request: alter_configs.Request) -> Outcome:
-    """The older API: what is not named goes back to its default."""
-    written, answers = _alter_each(around, request.resources, _replacement)
+def replace_configs(context: DecisionContext, request: alter_configs.Request) -> Outcome:
+    """The older API: configs that are not named return to their defaults."""
+    written, answers = _alter_each(context, request.resources, _replacement)
     response = alter_configs.Response(
         responses=[
             alter_configs.AlterConfigsResourceResponse(
@@ -81,9 +81,9 @@ def replace_configs(around: Surroundings, request: alter_configs.Request) -> Out
 
 
 def _alter_each(
-    around: Surroundings,
+    context: DecisionContext,
     resources: Sequence[R],
-    changes_of: Callable[[Surroundings, R], dict[str, str | None]],
+    changes_of: Callable[[DecisionContext, R], dict[str, str | None]],
 ) -> tuple[list[Any], list[tuple[R, ErrorCode, str | None]]]:
     counts = Counter((r.resource_type, r.resource_name) for r in resources)
     written: list[Any] = []
@@ -93,13 +93,13 @@ def _alter_each(
             if counts[(resource.resource_type, resource.resource_name)] > 1:
                 raise _invalid("Each resource must appear at most once.")
             _check_keys(resource)
-            _check_resource(around, resource)
-            changes = changes_of(around, resource)
-            _check_changes(around, resource, changes)
+            _check_resource(context, resource)
+            changes = changes_of(context, resource)
+            _check_changes(context, resource, changes)
         except Refusal as refusal:
             answers.append((resource, refusal.code, refusal.message))
         else:
-            written += _records(around, resource, changes)
+            written += _records(context, resource, changes)
             answers.append((resource, ErrorCode.NONE, None))
     return written, answers
 
@@ -117,7 +117,7 @@ def _check_keys(resource: _Resource) -> None:
         raise _invalid(f"Null value not supported for : {', '.join(nulls)}")
 
 
-def _check_resource(around: Surroundings, resource: _Resource) -> None:
+def _check_resource(context: DecisionContext, resource: _Resource) -> None:
     kind, name = resource.resource_type, resource.resource_name
     if kind == TOPIC_RESOURCE:
         if not name:
@@ -126,7 +126,7 @@ def _check_resource(around: Surroundings, resource: _Resource) -> None:
             raise Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {fault}")
     elif kind == BROKER_RESOURCE:
         if name:
-            _check_broker_name(around, name)
+            _check_broker_name(context, name)
     elif kind == GROUP_RESOURCE:
         if not name:
             raise _invalid("Default group resources are not allowed.")
@@ -136,20 +136,20 @@ def _check_resource(around: Surroundings, resource: _Resource) -> None:
         raise _invalid(f"Unknown resource type {kind}")
 
 
-def _check_broker_name(around: Surroundings, name: str) -> None:
+def _check_broker_name(context: DecisionContext, name: str) -> None:
     try:
         node_id = NodeId(parse_integer(name, NODE_ID_BITS))
     except ValueError:
         raise _invalid(f"Node id must be an integer, but it is: {name}") from None
-    if node_id not in around.image.brokers:
-        expected = around.settings.node_id
+    if node_id not in context.image.brokers:
+        expected = context.settings.node_id
         raise _invalid(f"Unexpected broker id, expected {expected}, but received {name}")
 
 
 def _incremental(
-    around: Surroundings, resource: incremental_alter_configs.AlterConfigsResource
+    context: DecisionContext, resource: incremental_alter_configs.AlterConfigsResource
 ) -> dict[str, str | None]:
-    current = around.image.config_of(resource.resource_type, resource.resource_name)
+    current = context.image.config_of(resource.resource_type, resource.resource_name)
     changes: dict[str, str | None] = {}
     for config in resource.configs:
         try:
@@ -167,19 +167,19 @@ def _incremental(
 
 
 def _replacement(
-    around: Surroundings, resource: alter_configs.AlterConfigsResource
+    context: DecisionContext, resource: alter_configs.AlterConfigsResource
 ) -> dict[str, str | None]:
     changes: dict[str, str | None] = {config.name: config.value for config in resource.configs}
-    for name in around.image.config_of(resource.resource_type, resource.resource_name):
+    for name in context.image.config_of(resource.resource_type, resource.resource_name):
         changes.setdefault(name, None)
     return changes
 
 
 def _check_changes(
-    around: Surroundings, resource: _Resource, changes: Mapping[str, str | None]
+    context: DecisionContext, resource: _Resource, changes: Mapping[str, str | None]
 ) -> None:
     kind, name = resource.resource_type, resource.resource_name
-    after = dict(around.image.config_of(kind, name))
+    after = dict(context.image.config_of(kind, name))
     for key, value in changes.items():
         if value is None:
             after.pop(key, None)
@@ -192,21 +192,21 @@ def _check_changes(
         else:
             after[key] = value
     if kind == TOPIC_RESOURCE:
-        check_topic_configs(after, around.settings.broker_configs)
-        if name not in around.image.topics_by_name:
+        check_topic_configs(after, context.settings.broker_configs)
+        if name not in context.image.topics_by_name:
             raise Refusal(
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist."
             )
     elif kind == GROUP_RESOURCE:
-        check_group_configs(after, around.settings.broker_configs)
+        check_group_configs(after, context.settings.broker_configs)
     elif kind == BROKER_RESOURCE:
         check_broker_configs(after, is_cluster_default=not name)
-        if is_elr_enabled(around.image.features):
+        if is_elr_enabled(context.image.features):
             _check_isr_min(name, changes)
 
 
 def _check_isr_min(name: str, changes: Mapping[str, str | None]) -> None:
-    """With eligible leader replicas on, the cluster's minimum has to be one and the same."""
+    """With eligible leader replicas on, only the cluster-wide minimum may be set."""
     if MIN_ISR not in changes:
         return
     if name:
@@ -222,20 +222,20 @@ def _check_isr_min(name: str, changes: Mapping[str, str | None]) -> None:
 
 
 def _records(
-    around: Surroundings, resource: _Resource, changes: Mapping[str, str | None]
+    context: DecisionContext, resource: _Resource, changes: Mapping[str, str | None]
 ) -> list[Any]:
     kind, name = resource.resource_type, resource.resource_name
-    current = around.image.config_of(kind, name)
+    current = context.image.config_of(kind, name)
     written: list[Any] = []
     for key, value in changes.items():
-        # A broker takes even the same value as a sign to read its files anew (KAFKA-14136).
+        # A broker reloads its files even for an unchanged value (KAFKA-14136).
         if kind != BROKER_RESOURCE and current.get(key) == value:
             continue
         written.append(
             records.ConfigRecord(resource_type=kind, resource_name=name, name=key, value=value)
         )
-        if key == MIN_ISR and is_elr_enabled(around.image.features):
-            written += cleared(around.image, name if kind == TOPIC_RESOURCE else ALL_TOPICS)
+        if key == MIN_ISR and is_elr_enabled(context.image.features):
+            written += cleared(context.image, name if kind == TOPIC_RESOURCE else ALL_TOPICS)
     return written
 
 

@@ -1,22 +1,22 @@
 """The controller: a pure state machine whose log is the metadata log.
 
-Commands are the wire's own requests. `decide` returns the records of one decision, which are
-written in one batch, and the answer that is released once they are committed. The subjects have
-modules of their own; here is only who decides what, and what time brings.
+Commands are wire requests. `decide` returns the records of one decision, written in one batch, and
+the response, released once they are committed. Decisions are made in a module per subject; this
+module dispatches to them and runs the timers.
 """
 
 from collections.abc import Callable
 from typing import Any
 
 from ottla.metadata.decisions import (
-    balancing,
     brokers,
     leader_elections,
     reassignments,
+    rebalance,
     registrations,
 )
 from ottla.metadata.decisions.config_changes import alter_configs_incrementally, replace_configs
-from ottla.metadata.decisions.context import ControllerSettings, Outcome, Surroundings
+from ottla.metadata.decisions.context import ControllerSettings, DecisionContext, Outcome
 from ottla.metadata.decisions.feature_updates import update_features
 from ottla.metadata.decisions.isr_changes import alter_partitions
 from ottla.metadata.decisions.partition_creation import create_partitions
@@ -50,7 +50,7 @@ from ottla.protocol.messages import delete_topics as delete_topics_wire
 from ottla.protocol.messages import update_features as update_features_wire
 from ottla.protocol.metadata_records import MetadataRecord
 
-Reply = Any  # The response to the request, or the Refusal that a handler turns into one.
+Reply = Any  # The response, or the Refusal that a handler turns into one.
 
 
 class Controller:
@@ -63,19 +63,19 @@ class Controller:
         new_uuid: Callable[[], Uuid],
         image: ClusterImage | None = None,
     ) -> None:
-        """`image` is what is committed so far, for this controller alone to go on with."""
+        """`image` is the committed state, owned by this controller from now on."""
         self.image = image or ClusterImage(cluster_id)
         self._sessions = Sessions(settings.broker_session_timeout_ms, settings.node_id)
-        is_heard = self._sessions.is_heard
-        self._around = Surroundings(self.image, settings, below, new_uuid, is_heard)
+        has_contacted = self._sessions.has_contacted
+        self._context = DecisionContext(self.image, settings, below, new_uuid, has_contacted)
         self._balance_at: Monotonic | None = None
         self._elect_uncleanly_at: Monotonic | None = None
         self._rebalance_at: Monotonic | None = None
-        self._absences = balancing.Absences()
+        self._absences = rebalance.Absences()
 
     def activated(self, now: Monotonic) -> None:
-        """This controller is the active one from now on: every broker gets a whole session."""
-        settings = self._around.settings
+        """This controller becomes active at `now`: every broker gets a full session."""
+        settings = self._context.settings
         for broker in self.image.brokers.values():
             if not broker.is_fenced:
                 self._sessions.begin(broker.id, now)
@@ -84,7 +84,7 @@ class Controller:
         self._rebalance_at = _after(now, settings.rebalance_interval_ms)
 
     def silent_brokers(self, now: Monotonic, silent_ms: Millis) -> list[NodeId]:
-        """Who has a session but was not heard for so long: worth a look whether it lives."""
+        """Brokers with a session but without a heartbeat for `silent_ms`, to be probed."""
         return sorted(
             broker.id
             for broker in self.image.brokers.values()
@@ -94,11 +94,11 @@ class Controller:
 
     @property
     def next_offset(self) -> Offset:
-        """Where the next decision will be written."""
+        """Offset of the next decision."""
         return self.image.offset + 1
 
     def decide(self, ticket: Ticket, command: object, now: Monotonic) -> Decision[Any, Reply]:
-        self.image.take_delta()  # Nobody asks this image what changed; it must not remember it.
+        self.image.take_delta()  # This image has no subscribers; drop its delta.
         try:
             outcome = self._decide(command, now)
         except Refusal as refusal:
@@ -109,36 +109,36 @@ class Controller:
         self.image.apply(offset, record)
 
     def passed(self, offset: Offset) -> None:
-        """The log holds something at `offset` that is not the controller's: a control record."""
+        """`offset` holds a control record, which is not the controller's."""
         self.image.offset = offset
 
     def tick(self, now: Monotonic) -> Decision[Any, Reply]:
-        """What time brings, one thing at once: the next tick sees what that changed."""
+        """Run the next due timer, one per tick: the next tick sees its effect."""
         self.image.take_delta()
         expired = self._sessions.expired(now)
         for node in expired:
             self._sessions.forget(node)
-        if fenced := brokers.expire(self._around, expired):
+        if fenced := brokers.expire(self._context, expired):
             return Decision(fenced)
         return Decision(self._elections(now) or self._moves(now))
 
     def _elections(self, now: Monotonic) -> list[Any]:
-        settings = self._around.settings
+        settings = self._context.settings
         is_balanced = settings.is_leadership_balanced
         if is_balanced and self._balance_at is not None and now >= self._balance_at:
-            changes = leader_elections.balance(self._around)
-            if len(changes) < leader_elections.ELECTIONS_MAX:  # Else the next tick goes on.
+            changes = leader_elections.balance(self._context)
+            if len(changes) < leader_elections.ELECTIONS_MAX:  # Else the next tick continues.
                 self._balance_at = _after(now, settings.leader_imbalance_check_interval_ms)
             return list(changes)
         if self._elect_uncleanly_at is not None and now >= self._elect_uncleanly_at:
-            changes = leader_elections.elect_uncleanly(self._around)
+            changes = leader_elections.elect_uncleanly(self._context)
             if len(changes) < leader_elections.ELECTIONS_MAX:
                 self._elect_uncleanly_at = _after(now, settings.unclean_election_check_interval_ms)
             return list(changes)
         return []
 
     def _moves(self, now: Monotonic) -> list[Any]:
-        settings = self._around.settings
+        settings = self._context.settings
         if not settings.is_rebalanced or self._rebalance_at is None or now < self._rebalance_at:
             return []
         self._rebalance_at = _after(now, settings.rebalance_interval_ms)
@@ -146,14 +146,14 @@ class Controller:
         lost = self._absences.longer_than(settings.rebalance_lost_after_ms, now)
         homeless = self._absences.homeless_longer_than(settings.rebalance_lost_after_ms, now)
         moves_max = settings.rebalance_moves_max
-        return list(balancing.next_moves(self._around, lost, moves_max, homeless))
+        return list(rebalance.next_moves(self._context, lost, moves_max, homeless))
 
     def next_deadline(self) -> Monotonic | None:
-        """Where there is only one broker, nothing can be fenced, balanced or elected."""
+        """A single broker needs no fencing, rebalancing or elections."""
         if len(self.image.brokers) < 2:
             return self._sessions.next_deadline()
-        balance_at = self._balance_at if self._around.settings.is_leadership_balanced else None
-        rebalance_at = self._rebalance_at if self._around.settings.is_rebalanced else None
+        balance_at = self._balance_at if self._context.settings.is_leadership_balanced else None
+        rebalance_at = self._rebalance_at if self._context.settings.is_rebalanced else None
         deadlines = (
             self._sessions.next_deadline(),
             balance_at,
@@ -165,18 +165,18 @@ class Controller:
     def _decide(self, command: object, now: Monotonic) -> Outcome:
         subject = _SUBJECTS.get(type(command))
         if subject is not None:
-            return subject(self._around, command)
+            return subject(self._context, command)
         match command:
             case broker_registration.Request():
                 return brokers.register(
-                    self._around, self._sessions, command, self.next_offset, now
+                    self._context, self._sessions, command, self.next_offset, now
                 )
             case broker_heartbeat.Request():
-                return brokers.heartbeat(self._around, self._sessions, command, now)
+                return brokers.heartbeat(self._context, self._sessions, command, now)
             case unregister_broker.Request():
-                return brokers.unregister(self._around, self._sessions, command)
+                return brokers.unregister(self._context, self._sessions, command)
             case brokers.Died():
-                return brokers.died(self._around, self._sessions, command)
+                return brokers.died(self._context, self._sessions, command)
         raise Refusal(ErrorCode.UNSUPPORTED_VERSION, f"no controller decides {type(command)}")
 
 
@@ -184,7 +184,7 @@ def _after(now: Monotonic, delay_ms: Millis) -> Monotonic:
     return Monotonic(now + delay_ms)
 
 
-_SUBJECTS: dict[type, Callable[[Surroundings, Any], Outcome]] = {
+_SUBJECTS: dict[type, Callable[[DecisionContext, Any], Outcome]] = {
     create_topics_wire.Request: create_topics,
     delete_topics_wire.Request: delete_topics,
     create_partitions_wire.Request: create_partitions,

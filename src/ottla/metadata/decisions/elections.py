@@ -1,11 +1,12 @@
-"""Who leads a partition next, and the record that says so.
+"""Choice of a partition's next leader, and the resulting record.
 
 With eligible leader replicas (KIP-966) on, a replica that left an ISR below the minimum may still
-lead, because it holds all that was committed; when nobody is left, the last known leader may,
-which counts as an unclean election. A reassignment ends as soon as its new replicas are in sync.
+lead, because it holds all committed records; if none is left, the last known leader may, which
+counts as an unclean election. A reassignment completes as soon as its new replicas are in sync.
 
-Every removal from an ISR or ELR is built by `change_of`. It refuses to leave an ISR to brokers that
-a new controller has not heard: they may have lost power, and report that only when they register.
+Every removal from an ISR or ELR is built by `change_of`. It refuses to leave an ISR only to brokers
+that have not contacted a new controller: they may have lost power, and report that only when they
+register.
 """
 
 from collections.abc import Callable
@@ -25,8 +26,8 @@ from ottla.model.types import NodeId, Uuid
 from ottla.protocol.metadata_records import PartitionChangeRecord
 
 
-class NotHeardYet(Refusal):
-    """A removal that would leave an ISR to brokers that have not contacted this controller.
+class NotContactedYet(Refusal):
+    """A removal that would leave an ISR only to brokers that have not contacted this controller.
 
     The caller retries: each of them sends a heartbeat, registers, or is fenced after its session.
     """
@@ -39,23 +40,23 @@ class NotHeardYet(Refusal):
 
 
 @dataclass(frozen=True, slots=True)
-class Circumstances:
-    """What an election depends on beside the partition itself."""
+class ElectionContext:
+    """Inputs of an election beside the partition itself."""
 
     may_lead: Callable[[NodeId], bool]
-    isr_min: int  # The effective minimum: never above the number of replicas.
+    isr_min: int  # Effective minimum: at most the number of replicas.
     is_elr_enabled: bool
     is_unclean_allowed: bool = False
-    shut_down_uncleanly: NodeId = NO_LEADER  # It may have lost what it acknowledged.
-    is_heard: Callable[[NodeId], bool] = lambda _: True  # See `Surroundings`.
-    is_preferred_wanted: bool = False  # Whoever comes first in the assignment leads if it can.
+    shut_down_uncleanly: NodeId = NO_LEADER  # It may have lost acknowledged records.
+    has_contacted: Callable[[NodeId], bool] = lambda _: True  # See `DecisionContext`.
+    is_preferred_wanted: bool = False  # Elect the first replica of the assignment if possible.
     is_epoch_raised_by_shrinking: bool = False  # Clusters before 3.6 rely on it (KAFKA-15021).
     has_directories: bool = True
     directory_of_new: Callable[[NodeId], Uuid] = lambda _: UNASSIGNED_DIRECTORY
 
 
 class Target(NamedTuple):
-    """What a partition shall be, before anyone is elected."""
+    """The desired state of a partition, before an election."""
 
     isr: tuple[NodeId, ...]
     replicas: tuple[NodeId, ...]
@@ -74,7 +75,7 @@ class Target(NamedTuple):
         )
 
     def completed(self) -> "Target":
-        """The end of its reassignment, if all that shall stay are in sync; else itself."""
+        """The state after the reassignment if its target replicas are in sync; else itself."""
         if not self.adding and not self.removing:
             return self
         isr = tuple(node for node in self.isr if node not in self.removing)
@@ -89,18 +90,18 @@ def change_of(
     index: int,
     partition: Partition,
     target: Target,
-    circumstances: Circumstances,
+    election: ElectionContext,
 ) -> PartitionChangeRecord | None:
-    """The change that makes `partition` so, with a fitting leader, or None if all stays.
+    """The change of `partition` to `target`, with a suitable leader; None if nothing changes.
 
-    Raises NotHeardYet, but not where only a leader is asked for: a reassignment then goes on.
+    Raises NotContactedYet, except if only a leader is requested: then a reassignment stays open.
     """
     completed = target.completed()
-    if _is_left_to_unheard(partition, completed.isr, circumstances):
+    if _is_left_to_uncontacted(partition, completed.isr, election):
         if target != Target.of(partition):
-            raise NotHeardYet
+            raise NotContactedYet
         completed = target
-    change = _Change(partition, completed, circumstances)
+    change = _Change(partition, completed, election)
     record = PartitionChangeRecord(partition_id=index, topic_id=topic_id)
     change.elect(record)
     change.raise_epoch_for_replicas(record)
@@ -108,7 +109,7 @@ def change_of(
     if (
         record.isr is None
         and change.isr != partition.isr
-        and (change.isr or circumstances.is_elr_enabled)
+        and (change.isr or election.is_elr_enabled)
     ):
         record.isr = list(change.isr)
     change.raise_epoch_for_isr(record)
@@ -119,12 +120,12 @@ def change_of(
     return None if is_empty(record) else record
 
 
-def _is_left_to_unheard(
-    partition: Partition, isr: tuple[NodeId, ...], circumstances: Circumstances
+def _is_left_to_uncontacted(
+    partition: Partition, isr: tuple[NodeId, ...], election: ElectionContext
 ) -> bool:
-    """True if a replica that holds everything leaves an ISR of which no other was heard."""
-    leaving = {*partition.isr}.difference(isr, (circumstances.shut_down_uncleanly,))
-    return bool(leaving) and bool(isr) and not any(map(circumstances.is_heard, isr))
+    """True if an intact replica leaves an ISR of which no remaining member has contacted us."""
+    leaving = {*partition.isr}.difference(isr, (election.shut_down_uncleanly,))
+    return bool(leaving) and bool(isr) and not any(map(election.has_contacted, isr))
 
 
 def is_empty(record: PartitionChangeRecord) -> bool:
@@ -147,30 +148,30 @@ def is_empty(record: PartitionChangeRecord) -> bool:
 
 
 class _Change:
-    def __init__(self, partition: Partition, target: Target, circumstances: Circumstances) -> None:
+    def __init__(self, partition: Partition, target: Target, election: ElectionContext) -> None:
         self.partition = partition
         self.target = target
         self.isr = target.isr
-        self.around = circumstances
+        self.context = election
         self.elr = self._next_elr()
 
     def _next_elr(self) -> tuple[NodeId, ...]:
-        if self.around.is_elr_enabled:
+        if self.context.is_elr_enabled:
             return self._elr_of(self.isr)
-        # Kept from when the feature was on. The last stays, as the last member of an ISR does.
+        # Left from when the feature was on. The last one stays, like the last member of an ISR.
         left = tuple(node for node in self.partition.elr if node in self.target.replicas)
-        whole = tuple(node for node in left if node != self.around.shut_down_uncleanly)
+        whole = tuple(node for node in left if node != self.context.shut_down_uncleanly)
         return whole or left
 
     def _elr_of(self, isr: tuple[NodeId, ...]) -> tuple[NodeId, ...]:
         """Replicas that left an ISR below the minimum, except one that may have lost records.
 
-        An ISR of the minimum commits without them, and they stop to hold all that is committed.
+        An ISR that satisfies the minimum commits without them, and they no longer hold everything.
         """
-        if len(isr) >= self.around.isr_min:
+        if len(isr) >= self.context.isr_min:
             return ()
         candidates = sorted({*self.partition.elr, *self.partition.isr})
-        lost = self.around.shut_down_uncleanly
+        lost = self.context.shut_down_uncleanly
         return tuple(
             node
             for node in candidates
@@ -193,32 +194,32 @@ class _Change:
     def _leader(self) -> tuple[NodeId, bool]:
         replicas = self.target.replicas
         candidates = (self.partition.leader, *replicas)
-        if self.around.is_preferred_wanted:
+        if self.context.is_preferred_wanted:
             candidates = (replicas[0], *candidates)
         for node in candidates:
             if self._is_eligible(node):
                 return node, False
         last_known = self.partition.last_known_elr
         if (
-            self.around.is_elr_enabled
+            self.context.is_elr_enabled
             and not self.isr
             and not self.elr
             and len(last_known) == 1
-            and self.around.may_lead(last_known[0])
+            and self.context.may_lead(last_known[0])
         ):
             return last_known[0], True
-        if self.around.is_unclean_allowed:
+        if self.context.is_unclean_allowed:
             for node in replicas:
-                if self.around.may_lead(node):
+                if self.context.may_lead(node):
                     return node, True
         return NO_LEADER, False
 
     def _is_eligible(self, node: NodeId) -> bool:
         is_complete = node in self.isr or (not self.isr and node in self.elr)
-        return is_complete and self.around.may_lead(node)
+        return is_complete and self.context.may_lead(node)
 
     def raise_epoch_for_replicas(self, record: PartitionChangeRecord) -> None:
-        """Whoever is no replica any more must not go on fetching in the same leader epoch."""
+        """A removed replica must not go on fetching in the same leader epoch."""
         if record.leader == LEADER_UNCHANGED and not set(self.partition.replicas).issubset(
             self.target.replicas
         ):
@@ -226,7 +227,7 @@ class _Change:
 
     def raise_epoch_for_isr(self, record: PartitionChangeRecord) -> None:
         if (
-            self.around.is_epoch_raised_by_shrinking
+            self.context.is_epoch_raised_by_shrinking
             and record.leader == LEADER_UNCHANGED
             and record.isr is not None
             and not set(self.partition.isr).issubset(record.isr)
@@ -234,19 +235,19 @@ class _Change:
             record.leader = self.partition.leader
 
     def note_elr(self, record: PartitionChangeRecord) -> None:
-        """Without the feature leaders commit alone; but while the ISR is empty nobody commits.
+        """Without the feature leaders commit without regard to the ELR, so clear it.
 
-        Then those who held everything still do, and nobody else may ever lead.
+        While the ISR is empty nothing is committed: then the ELR still holds everything and stays.
         """
         is_clean = record.isr is None
-        is_valid = self.around.is_elr_enabled or not self.isr
+        is_valid = self.context.is_elr_enabled or not self.isr
         elr = self.elr if is_clean and is_valid else ()
         if elr != self.partition.elr:
             record.eligible_leader_replicas = list(elr)
 
     def note_last_known_leader(self, record: PartitionChangeRecord) -> None:
-        """Remember who led last while nobody leads; forget it once somebody does."""
-        if not self.around.is_elr_enabled:
+        """Store the last leader while there is none; clear it after an election."""
+        if not self.context.is_elr_enabled:
             return
         before = self.partition
         if record.isr == [] and before.last_known_elr != (before.leader,):
@@ -260,7 +261,7 @@ class _Change:
         before, target = self.partition, self.target
         if target.replicas != before.replicas:
             record.replicas = list(target.replicas)
-            if self.around.has_directories:
+            if self.context.has_directories:
                 record.directories = self._directories()
         if target.removing != before.removing:
             record.removing_replicas = list(target.removing)
@@ -268,12 +269,12 @@ class _Change:
             record.adding_replicas = list(target.adding)
 
     def _directories(self) -> list[Uuid] | None:
-        """Who was a replica keeps its directory; of a new one the controller may not know it."""
+        """Existing replicas keep their directory; that of a new one may be unknown."""
         before = self.partition
         directories = [
             before.directory_of(node)
             if node in before.replicas
-            else self.around.directory_of_new(node)
+            else self.context.directory_of_new(node)
             for node in self.target.replicas
         ]
         return None if tuple(directories) == before.directories else directories

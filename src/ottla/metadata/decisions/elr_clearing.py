@@ -1,7 +1,8 @@
-"""The records that clear ELRs when `min.insync.replicas`, or the feature itself, changes.
+"""Records that clear ELRs when `min.insync.replicas`, or the feature itself, changes.
 
 A replica is eligible because its ISR was below the minimum and could commit nothing without it.
-Under another minimum the ISR may commit alone, and the replica stops to hold all that is committed.
+Under another minimum the ISR may commit alone, and the replica no longer holds all committed
+records.
 """
 
 from typing import Final
@@ -17,7 +18,7 @@ def cleared(image: ClusterImage, topic_name: str) -> list[records.MetadataRecord
     """Clear the ELRs of one topic, or of ALL_TOPICS.
 
     A partition with an empty ISR keeps its ELR: it commits nothing until one of these replicas
-    leads it, and without them no election but an unclean one would be left.
+    leads, and without them only an unclean election would be left.
     """
     named = [image.topics_by_name[topic_name]] if topic_name else image.topics_by_id.values()
     kept = [

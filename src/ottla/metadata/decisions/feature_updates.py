@@ -1,16 +1,16 @@
-"""UpdateFeatures as the controller decides it: raise or lower what all nodes of a cluster support.
+"""The decision of UpdateFeatures: raise or lower feature levels that all nodes support.
 
-All updates of a request hold together or not at all. The level of `kraft.version` is the quorum's
-own and is not changed here. Turning eligible leader replicas on also fixes `min.insync.replicas`
-for the whole cluster (KIP-966): brokers that disagree on it would disagree on who may lead. While
-the feature is off, leaders commit without regard to ELRs: turning it off or on clears them.
+All updates of a request succeed or none. `kraft.version` belongs to the quorum and is not changed
+here. Turning eligible leader replicas on also fixes `min.insync.replicas` for the whole cluster
+(KIP-966): brokers with different values would disagree on who may lead. While the feature is off,
+leaders commit without regard to ELRs: turning it off or on clears them.
 """
 
 from collections.abc import Iterator
 from typing import Any, Final
 
 from ottla.metadata.configs.description import topic_default
-from ottla.metadata.decisions.context import Outcome, Surroundings
+from ottla.metadata.decisions.context import DecisionContext, Outcome
 from ottla.metadata.decisions.elr_clearing import ALL_TOPICS, MIN_ISR, cleared
 from ottla.metadata.decisions.topic_configs import layers
 from ottla.metadata.image.cluster import BROKER_RESOURCE, VersionRange
@@ -29,17 +29,17 @@ from ottla.protocol.messages import update_features as wire
 
 UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
 
-# Levels of metadata.version that brought new fields or records: below one of them these are lost.
+# Levels of metadata.version that added fields or records, which a downgrade below would lose.
 _CHANGED_METADATA: Final = frozenset({8, 11, 13, 14, 15, 17, 23, 30})
 
 
-def update_features(around: Surroundings, request: wire.Request) -> Outcome:
+def update_features(context: DecisionContext, request: wire.Request) -> Outcome:
     names = [update.feature for update in request.feature_updates]
     try:
         if len(set(names)) < len(names):
             raise Refusal(ErrorCode.INVALID_REQUEST, "A feature is named twice.")
         written = [
-            record for u in request.feature_updates for record in _updated(around, u, request)
+            record for u in request.feature_updates for record in _updated(context, u, request)
         ]
     except Refusal as refusal:
         return Outcome([], _response(names, refusal.code, refusal.message))
@@ -47,23 +47,23 @@ def update_features(around: Surroundings, request: wire.Request) -> Outcome:
 
 
 def _response(names: list[str], code: ErrorCode, message: str | None) -> wire.Response:
-    # Of a refusal the answer says no more than the reason, whatever the version.
+    # A refusal has no results, whatever the version.
     results = [] if code else [wire.UpdatableFeatureResult(name, 0, None) for name in names]
     return wire.Response(error_code=code, error_message=message, results=results)
 
 
 def _updated(
-    around: Surroundings, update: wire.FeatureUpdateKey, request: wire.Request
+    context: DecisionContext, update: wire.FeatureUpdateKey, request: wire.Request
 ) -> Iterator[Any]:
     name, level = update.feature, update.max_version_level
-    image = around.image
+    image = context.image
     kind = SAFE_DOWNGRADE if update.allow_downgrade else update.upgrade_type
     before = image.features.get(name, 0)
     if kind not in (UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE):
         raise _invalid(update, "The controller does not support the given upgrade type.")
     if level < 0:
         raise _invalid(update, "A feature version cannot be less than 0.")
-    _check_supported(around, update)
+    _check_supported(context, update)
     if level < before and kind == UPGRADE:
         raise _invalid(
             update,
@@ -75,24 +75,24 @@ def _updated(
     if name == METADATA_VERSION:
         _check_metadata_version(update, before, kind)
     else:
-        _check_dependency(around, update, request)
+        _check_dependency(context, update, request)
     yield records.FeatureLevelRecord(name, level)
     if name == ELR_VERSION and bool(level) != bool(before):
         yield from cleared(image, ALL_TOPICS)
         if level:
-            yield from _fixed_min_isr(around)
+            yield from _fixed_min_isr(context)
 
 
-def _check_supported(around: Surroundings, update: wire.FeatureUpdateKey) -> None:
-    name, image = update.feature, around.image
+def _check_supported(context: DecisionContext, update: wire.FeatureUpdateKey) -> None:
+    name, image = update.feature, context.image
     if name == KRAFT_VERSION:
         raise _invalid(update, "The level of kraft.version is changed by its quorum.")
-    own = f"Local controller {around.settings.node_id}"
+    own = f"Local controller {context.settings.node_id}"
     _check_range(update, own, SUPPORTED.get(name), is_known=name in SUPPORTED)
     for broker in image.brokers.values():
         _check_range(update, f"Broker {broker.id}", broker.features.get(name))
     for controller in image.controllers.values():
-        if controller.id != around.settings.node_id:
+        if controller.id != context.settings.node_id:
             _check_range(update, f"Controller {controller.id}", controller.features.get(name))
 
 
@@ -128,10 +128,10 @@ def _check_metadata_version(update: wire.FeatureUpdateKey, before: int, kind: in
 
 
 def _check_dependency(
-    around: Surroundings, update: wire.FeatureUpdateKey, request: wire.Request
+    context: DecisionContext, update: wire.FeatureUpdateKey, request: wire.Request
 ) -> None:
     needed = metadata_version_needed(update.feature, update.max_version_level)
-    version = around.image.metadata_version
+    version = context.image.metadata_version
     for other in request.feature_updates:
         if other.feature == METADATA_VERSION:
             version = other.max_version_level
@@ -143,11 +143,11 @@ def _check_dependency(
         )
 
 
-def _fixed_min_isr(around: Surroundings) -> Iterator[Any]:
-    image = around.image
+def _fixed_min_isr(context: DecisionContext) -> Iterator[Any]:
+    image = context.image
     cluster = image.config_of(BROKER_RESOURCE, "")
     if MIN_ISR not in cluster:
-        value = topic_default(layers(around), MIN_ISR)
+        value = topic_default(layers(context), MIN_ISR)
         yield records.ConfigRecord(BROKER_RESOURCE, "", MIN_ISR, value)
     for (kind, name), config in sorted(image.configs.items()):
         if kind == BROKER_RESOURCE and name and MIN_ISR in config:

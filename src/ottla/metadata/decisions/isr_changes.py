@@ -1,15 +1,15 @@
-"""AlterPartition as the controller decides it: a leader proposes who is in sync.
+"""The decision of AlterPartition: a leader proposes an ISR.
 
-A proposal counts only if it comes from the leader of the present epoch and knows the partition as
-it is now, and only brokers of the present incarnation may be named (KIP-903): one that restarted
-since its fetch may have lost what that fetch proved.
+A proposal is accepted only from the leader of the current epoch with the current partition epoch,
+and only for brokers of the current incarnation (KIP-903): one that restarted since its fetch may
+have lost the fetched records.
 """
 
 from typing import Any
 
 from ottla.metadata.decisions.brokers import check_epoch
-from ottla.metadata.decisions.context import Outcome, Surroundings
-from ottla.metadata.decisions.elections import NotHeardYet, Target, change_of
+from ottla.metadata.decisions.context import DecisionContext, Outcome
+from ottla.metadata.decisions.elections import NotContactedYet, Target, change_of
 from ottla.metadata.decisions.leaderships import Elections
 from ottla.metadata.image.cluster import LEADER_UNCHANGED, RECOVERED, RECOVERING, Partition, Topic
 from ottla.metadata.image.image import ClusterImage, merged
@@ -17,27 +17,27 @@ from ottla.model.errors import ErrorCode
 from ottla.model.types import NodeId
 from ottla.protocol.messages import alter_partition as wire
 
-ANY_EPOCH = -1  # The leader did not say which incarnation it means.
+ANY_EPOCH = -1  # The leader named no incarnation.
 
 
-def alter_partitions(around: Surroundings, request: wire.Request) -> Outcome:
-    leader = check_epoch(around.image, request.broker_id, request.broker_epoch).id
+def alter_partitions(context: DecisionContext, request: wire.Request) -> Outcome:
+    leader = check_epoch(context.image, request.broker_id, request.broker_epoch).id
     written: list[Any] = []
     response = wire.Response()
     for asked in request.topics:
-        topic = around.image.topics_by_id.get(asked.topic_id)
+        topic = context.image.topics_by_id.get(asked.topic_id)
         answers = []
         for part in asked.partitions:
             if topic is None:
                 answers.append(_refused(part, ErrorCode.UNKNOWN_TOPIC_ID))
             else:
-                answers.append(_alter(around, leader, topic, part, written))
+                answers.append(_alter(context, leader, topic, part, written))
         response.topics.append(wire.ResponseTopicData(asked.topic_id, answers))
     return Outcome(written, response)
 
 
 def _alter(
-    around: Surroundings,
+    context: DecisionContext,
     leader: NodeId,
     topic: Topic,
     asked: wire.RequestPartitionData,
@@ -49,25 +49,25 @@ def _alter(
     states = asked.new_isr_with_epochs or [wire.BrokerState(node) for node in asked.new_isr]
     isr = tuple(NodeId(state.broker_id) for state in states)
     code = _check_epochs(leader, partition, asked) or _check_isr(partition, asked, isr)
-    if not code and not all(_is_eligible(around.image, partition, state) for state in states):
+    if not code and not all(_is_eligible(context.image, partition, state) for state in states):
         code = ErrorCode.INELIGIBLE_REPLICA
     if code:
         return _refused(asked, code)
     target = Target.of(partition)._replace(
         isr=isr, leader_recovery_state=asked.leader_recovery_state
     )
-    circumstances = Elections(around, topic).of(
-        partition, is_heard=lambda node: node == leader or around.is_heard(node)
+    election = Elections(context, topic).of(
+        partition, has_contacted=lambda node: node == leader or context.has_contacted(node)
     )
     try:
-        change = change_of(topic.id, asked.partition_index, partition, target, circumstances)
-    except NotHeardYet as refusal:  # It would end a reassignment that leaves the leader out.
+        change = change_of(topic.id, asked.partition_index, partition, target, election)
+    except NotContactedYet as refusal:  # It would complete a reassignment that excludes the leader.
         return _refused(asked, refusal.code)
     if change is not None:
         written.append(change)
         partition = merged(partition, change)
         if change.leader not in (leader, LEADER_UNCHANGED):
-            # It ended a reassignment that leaves the leader out: it must learn who leads now.
+            # It completed a reassignment that excludes the leader, which must learn of the new one.
             return _refused(asked, ErrorCode.NEW_LEADER_ELECTED)
     return wire.ResponsePartitionData(
         partition_index=asked.partition_index,
@@ -86,7 +86,7 @@ def _check_epochs(
         asked.leader_epoch > partition.leader_epoch
         or asked.partition_epoch > partition.partition_epoch
     ):
-        return ErrorCode.NOT_CONTROLLER  # Whoever told the leader that is the controller now.
+        return ErrorCode.NOT_CONTROLLER  # A higher leader epoch comes from a newer controller.
     if asked.leader_epoch < partition.leader_epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
     if leader != partition.leader:
@@ -104,7 +104,7 @@ def _check_isr(
         and set(isr).issubset(partition.replicas)
         and partition.leader in isr
         and asked.leader_recovery_state in (RECOVERED, RECOVERING)
-        # Nobody can follow a leader that may yet find out what it lost.
+        # No replica can follow a leader that is still recovering from an unclean election.
         and not (asked.leader_recovery_state == RECOVERING and len(isr) > 1)
         and asked.leader_recovery_state <= partition.leader_recovery_state
     )
@@ -112,7 +112,7 @@ def _check_isr(
 
 
 def _is_eligible(image: ClusterImage, partition: Partition, state: wire.BrokerState) -> bool:
-    """A replica whose disk is lost has none of what its last fetch said that it had."""
+    """A replica on a lost disk no longer has the records that it fetched."""
     broker = image.brokers.get(NodeId(state.broker_id))
     return (
         broker is not None

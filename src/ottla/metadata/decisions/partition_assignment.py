@@ -1,9 +1,9 @@
-"""Replicas for new partitions: placed by us or given by the client, and who is in sync at first."""
+"""Replicas of new partitions, chosen by placement or given by the client, and their first ISR."""
 
 from collections.abc import Sequence
 from typing import Any
 
-from ottla.metadata.decisions.context import Surroundings, is_active, is_drained
+from ottla.metadata.decisions.context import DecisionContext, is_active, is_drained
 from ottla.metadata.decisions.placement import Placement
 from ottla.metadata.image.cluster import UNASSIGNED_DIRECTORY, Partition
 from ottla.metadata.image.image import ClusterImage
@@ -11,21 +11,21 @@ from ottla.metadata.image.snapshot import partition_record
 from ottla.model.errors import ErrorCode, Refusal
 from ottla.model.types import NodeId, Uuid
 
-RECORDS_MAX = 10_000  # Of one request: beyond it the decision would not fit one batch.
+RECORDS_MAX = 10_000  # Per request; more would not fit one batch.
 
 
 class NewPartitions:
-    """Those of one request, on brokers that the placement picks.
+    """New partitions of one request, on brokers chosen by placement.
 
-    There are thousands of them at most and few sets of replicas, so what follows from the brokers
-    is found once. Partitions of the same replicas are the same object.
+    Thousands of partitions share few replica sets, so the state of each set is computed once.
+    Partitions with equal replicas are the same object.
     """
 
-    def __init__(self, around: Surroundings) -> None:
-        self._around = around
+    def __init__(self, context: DecisionContext) -> None:
+        self._context = context
         self._placements: dict[bool, Placement] = {}
         self._known: dict[tuple[NodeId, ...], Partition] = {}
-        image = around.image
+        image = context.image
         self._lasting = [b for b in image.brokers.values() if not is_drained(image, b.id)]
 
     def place(self, count: int, replication_factor: int) -> list[Partition]:
@@ -35,16 +35,16 @@ class NewPartitions:
         return [known.get(nodes) or self._new(nodes) for nodes in replicas]
 
     def _placement(self, replication_factor: int) -> Placement:
-        # Better on a broker that is to be emptied than nowhere.
+        # A drained broker is better than too few replicas.
         is_for_all = len(self._lasting) < replication_factor
         placement = self._placements.get(is_for_all)
         if placement is None:
-            brokers = self._around.image.brokers.values() if is_for_all else self._lasting
-            placement = self._placements[is_for_all] = Placement(brokers, self._around.below)
+            brokers = self._context.image.brokers.values() if is_for_all else self._lasting
+            placement = self._placements[is_for_all] = Placement(brokers, self._context.below)
         return placement
 
     def _new(self, nodes: tuple[NodeId, ...]) -> Partition:
-        image = self._around.image
+        image = self._context.image
         isr = tuple(node for node in nodes if is_active(image, node))
         if not isr:
             raise Refusal(
@@ -57,7 +57,7 @@ class NewPartitions:
 
 
 def assigned(image: ClusterImage, index: int, broker_ids: Sequence[int]) -> Partition:
-    """A new partition on the brokers that the client names."""
+    """A new partition on the brokers named by the client."""
     nodes = tuple(map(NodeId, broker_ids))
     isr = tuple(node for node in nodes if is_active(image, node))
     if not isr:

@@ -1,9 +1,9 @@
-"""CreatePartitions as the controller decides it: a topic grows, and never shrinks."""
+"""The decision of CreatePartitions: a topic can only grow."""
 
 from collections import Counter
 from typing import Any
 
-from ottla.metadata.decisions.context import Outcome, Surroundings
+from ottla.metadata.decisions.context import DecisionContext, Outcome
 from ottla.metadata.decisions.partition_assignment import (
     NewPartitions,
     assigned,
@@ -16,12 +16,12 @@ from ottla.model.errors import ErrorCode, Refusal
 from ottla.protocol.messages import create_partitions as wire
 
 
-def create_partitions(around: Surroundings, request: wire.Request) -> Outcome:
+def create_partitions(context: DecisionContext, request: wire.Request) -> Outcome:
     counts = Counter(topic.name for topic in request.topics)
     results: list[wire.CreatePartitionsTopicResult] = []
     duplicates: set[str] = set()
     written: list[Any] = []
-    new = NewPartitions(around)
+    new = NewPartitions(context)
     for topic in request.topics:
         if counts[topic.name] > 1:
             if topic.name not in duplicates:
@@ -30,7 +30,7 @@ def create_partitions(around: Surroundings, request: wire.Request) -> Outcome:
                 results.append(_result(topic.name, ErrorCode.INVALID_REQUEST, message))
             continue
         try:
-            written += _grow(around, topic, new)
+            written += _grow(context, topic, new)
         except Refusal as refusal:
             results.append(_result(topic.name, refusal.code, refusal.message))
         else:
@@ -38,8 +38,10 @@ def create_partitions(around: Surroundings, request: wire.Request) -> Outcome:
     return Outcome([] if request.validate_only else written, wire.Response(results=results))
 
 
-def _grow(around: Surroundings, grown: wire.CreatePartitionsTopic, new: NewPartitions) -> list[Any]:
-    image = around.image
+def _grow(
+    context: DecisionContext, grown: wire.CreatePartitionsTopic, new: NewPartitions
+) -> list[Any]:
+    image = context.image
     topic = image.topics_by_name.get(grown.name)
     if topic is None:
         raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -59,12 +61,12 @@ def _grow(around: Surroundings, grown: wire.CreatePartitionsTopic, new: NewParti
         factor = len(topic.partitions[0].replicas)
         partitions = new.place(additional, factor)
     else:
-        partitions = _assigned(around, topic, grown, additional)
+        partitions = _assigned(context, topic, grown, additional)
     return partition_records(image, topic.id, partitions, first_index=have)
 
 
 def _assigned(
-    around: Surroundings, topic: Topic, grown: wire.CreatePartitionsTopic, additional: int
+    context: DecisionContext, topic: Topic, grown: wire.CreatePartitionsTopic, additional: int
 ) -> list[Partition]:
     assignments = grown.assignments or []
     if len(assignments) != additional:
@@ -77,8 +79,8 @@ def _assigned(
     first = len(topic.partitions)
     partitions = []
     for index, assignment in enumerate(assignments, first):
-        check_assignment(around.image, assignment.broker_ids, factor)
-        partitions.append(assigned(around.image, index, assignment.broker_ids))
+        check_assignment(context.image, assignment.broker_ids, factor)
+        partitions.append(assigned(context.image, index, assignment.broker_ids))
     return partitions
 
 

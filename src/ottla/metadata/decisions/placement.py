@@ -1,7 +1,7 @@
-"""Where the replicas of new partitions go: striped over racks and over the brokers of each.
+"""Placement of new replicas: striped over racks and over the brokers of each.
 
-Pure: randomness comes as `below(n)`, a number from 0 to n - 1. As Kafka places: each partition
-starts on the next rack, takes a broker of each rack in turn, and never leads on a fenced broker.
+Pure: randomness comes as `below(n)`, a number from 0 to n - 1. As in Kafka, each partition starts
+on the next rack, takes a broker of each rack in turn, and never has a fenced broker as leader.
 """
 
 from collections.abc import Callable, Iterable
@@ -16,7 +16,7 @@ Item = TypeVar("Item")
 
 
 class Placement:
-    """Places partition after partition on the same brokers."""
+    """Places one partition after the other on the same brokers."""
 
     def __init__(self, brokers: Iterable[Broker], below: Below) -> None:
         usable = [broker for broker in brokers if not broker.in_controlled_shutdown]
@@ -48,7 +48,7 @@ def _refusal(message: str) -> Refusal:
 
 
 class _Ring:
-    """Brokers taken in turn, beginning one further in each round."""
+    """Brokers in turn, starting one position later in each round."""
 
     def __init__(self, brokers: list[NodeId], below: Below) -> None:
         self._brokers = sorted(brokers)
@@ -95,7 +95,7 @@ class _Stripes:
 
     def next_partition(self, replication_factor: int) -> tuple[NodeId, ...]:
         if self._round == self._unfenced > 1:
-            # As many partitions as brokers: begin anew in another order, not to repeat ourselves.
+            # As many partitions as brokers are placed: reshuffle to avoid repeating the pattern.
             _shuffle(self._racks, self._below)
             for rack in self._racks:
                 rack.unfenced.shuffle(self._below)
@@ -117,7 +117,7 @@ class _Stripes:
         raise AssertionError("an unfenced broker was counted but is in no rack")
 
     def _followers(self, leader_rack: int, count: int) -> list[NodeId]:
-        """One of each rack in turn; the leader's rack has had its turn in the first round."""
+        """One broker of each rack in turn; the leader's rack is skipped in the first round."""
         followers: list[NodeId] = []
         index, skipped = self._first, False
         while len(followers) < count:

@@ -1,9 +1,9 @@
-"""AllocateProducerIds: a broker gets producer ids by the thousand, and each is given out once."""
+"""AllocateProducerIds: a broker gets blocks of a thousand producer ids; each id is used once."""
 
 from typing import Final
 
 from ottla.metadata.decisions.brokers import check_epoch
-from ottla.metadata.decisions.context import Outcome, Surroundings
+from ottla.metadata.decisions.context import DecisionContext, Outcome
 from ottla.model.errors import ErrorCode, Refusal
 from ottla.protocol import metadata_records as records
 from ottla.protocol.messages import allocate_producer_ids as wire
@@ -12,12 +12,12 @@ BLOCK_SIZE: Final = 1000
 _ID_MAX: Final = (1 << 63) - 1
 
 
-def allocate_producer_ids(around: Surroundings, request: wire.Request) -> Outcome:
+def allocate_producer_ids(context: DecisionContext, request: wire.Request) -> Outcome:
     try:
-        check_epoch(around.image, request.broker_id, request.broker_epoch)
+        check_epoch(context.image, request.broker_id, request.broker_epoch)
     except Refusal as refusal:
         return Outcome([], wire.Response(error_code=refusal.code))
-    first = around.image.producer_ids.next_id
+    first = context.image.producer_ids.next_id
     if first > _ID_MAX - BLOCK_SIZE:
         return Outcome([], wire.Response(error_code=ErrorCode.UNKNOWN_SERVER_ERROR))
     record = records.ProducerIdsRecord(

@@ -1,13 +1,13 @@
-"""Partitions move: AlterPartitionReassignments and ListPartitionReassignments.
+"""AlterPartitionReassignments and ListPartitionReassignments.
 
-A move first adds the new replicas to the old ones; it ends, by whatever decision finds it so, once
-all that shall stay are in sync. Cancelling takes the new ones out again.
+A reassignment first adds the new replicas; it completes, with any later decision, once all target
+replicas are in sync. Cancelling removes the new ones.
 """
 
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ottla.metadata.decisions.context import Outcome, Surroundings
+from ottla.metadata.decisions.context import DecisionContext, Outcome
 from ottla.metadata.decisions.elections import Target, change_of
 from ottla.metadata.decisions.leaderships import Elections
 from ottla.metadata.decisions.partition_assignment import check_assignment
@@ -19,7 +19,7 @@ from ottla.protocol.messages import list_partition_reassignments as list_wire
 from ottla.protocol.metadata_records import PartitionChangeRecord
 
 
-def alter_reassignments(around: Surroundings, request: wire.Request) -> Outcome:
+def alter_reassignments(context: DecisionContext, request: wire.Request) -> Outcome:
     written: list[Any] = []
     response = wire.Response(
         allow_replication_factor_change=request.allow_replication_factor_change,
@@ -30,7 +30,7 @@ def alter_reassignments(around: Surroundings, request: wire.Request) -> Outcome:
         for asked in topic.partitions:
             answer = wire.ReassignablePartitionResponse(asked.partition_index, error_message=None)
             try:
-                change = _alter(around, topic.name, asked, request.allow_replication_factor_change)
+                change = _alter(context, topic.name, asked, request.allow_replication_factor_change)
             except Refusal as refusal:
                 answer.error_code, answer.error_message = refusal.code, refusal.message
             else:
@@ -41,9 +41,9 @@ def alter_reassignments(around: Surroundings, request: wire.Request) -> Outcome:
     return Outcome(written, response)
 
 
-def list_reassignments(around: Surroundings, request: list_wire.Request) -> Outcome:
+def list_reassignments(context: DecisionContext, request: list_wire.Request) -> Outcome:
     response = list_wire.Response(error_message=None)
-    for topic, indexes in _listed(around, request):
+    for topic, indexes in _listed(context, request):
         ongoing = [
             list_wire.OngoingPartitionReassignment(
                 index, list(partition.replicas), list(partition.adding), list(partition.removing)
@@ -61,28 +61,28 @@ def is_moving(partition: Partition) -> bool:
 
 
 def move(
-    around: Surroundings, topic: Topic, index: int, nodes: Iterable[int]
+    context: DecisionContext, topic: Topic, index: int, nodes: Iterable[int]
 ) -> PartitionChangeRecord | None:
-    """Begin to move a partition to `nodes`, or end it at once if they are in sync already."""
+    """Start a reassignment to `nodes`, or complete it at once if they are in sync."""
     partition = topic.partitions[index]
     wanted = tuple(map(NodeId, nodes))
     before = partition.replicas
     removing = tuple(sorted(set(before).difference(wanted)))
     adding = tuple(sorted(set(wanted).difference(before)))
     target = Target.of(partition)._replace(replicas=(*wanted, *removing))
-    # What an earlier move was about stays, unless this one says something itself: as Kafka does.
+    # As in Kafka, removals of an earlier reassignment stay unless this one has its own.
     if removing:
         target = target._replace(removing=removing)
     if adding:
         target = target._replace(adding=adding)
-    circumstances = Elections(around, topic).of(partition, is_unclean_allowed=False)
-    return change_of(topic.id, index, partition, target, circumstances)
+    election = Elections(context, topic).of(partition, is_unclean_allowed=False)
+    return change_of(topic.id, index, partition, target, election)
 
 
 def _alter(
-    around: Surroundings, name: str, asked: wire.ReassignablePartition, may_change_factor: bool
+    context: DecisionContext, name: str, asked: wire.ReassignablePartition, may_change_factor: bool
 ) -> PartitionChangeRecord | None:
-    topic = around.image.topics_by_name.get(name)
+    topic = context.image.topics_by_name.get(name)
     if topic is None:
         raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find a topic named {name}.")
     partition = topic.partitions.get(asked.partition_index)
@@ -90,28 +90,28 @@ def _alter(
         message = f"Unable to find partition {name}:{asked.partition_index}."
         raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
     if asked.replicas is None:
-        return _cancel(around, topic, asked.partition_index, partition)
-    check_assignment(around.image, asked.replicas, None)
+        return _cancel(context, topic, asked.partition_index, partition)
+    check_assignment(context.image, asked.replicas, None)
     factor = len(set(partition.replicas).difference(partition.adding))
     if not may_change_factor and len(asked.replicas) != factor:
         raise Refusal(
             ErrorCode.INVALID_REPLICATION_FACTOR,
             f"The replication factor is changed from {factor} to {len(asked.replicas)}",
         )
-    return move(around, topic, asked.partition_index, asked.replicas)
+    return move(context, topic, asked.partition_index, asked.replicas)
 
 
 def _cancel(
-    around: Surroundings, topic: Topic, index: int, partition: Partition
+    context: DecisionContext, topic: Topic, index: int, partition: Partition
 ) -> PartitionChangeRecord | None:
     if not is_moving(partition):
         message = "No partition reassignment is in progress."
         raise Refusal(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, message)
     replicas = tuple(node for node in partition.replicas if node not in partition.adding)
     isr = tuple(node for node in partition.isr if node not in partition.adding)
-    elections = Elections(around, topic)
+    elections = Elections(context, topic)
     if not isr:
-        # Only new replicas are in sync: to go back is to lose what only they have.
+        # Only new replicas are in sync: cancelling would lose records.
         if not elections.is_unclean_allowed:
             raise Refusal(
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
@@ -124,13 +124,13 @@ def _cancel(
 
 
 def _listed(
-    around: Surroundings, request: list_wire.Request
+    context: DecisionContext, request: list_wire.Request
 ) -> Iterator[tuple[Topic, Iterable[int]]]:
     if request.topics is None:
-        for _, topic in sorted(around.image.topics_by_name.items()):
+        for _, topic in sorted(context.image.topics_by_name.items()):
             yield topic, sorted(topic.partitions)
         return
     for asked in request.topics:
-        named = around.image.topics_by_name.get(asked.name)
+        named = context.image.topics_by_name.get(asked.name)
         if named is not None:
             yield named, asked.partition_indexes

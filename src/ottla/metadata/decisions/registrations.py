@@ -1,10 +1,10 @@
-"""ControllerRegistration and AssignReplicasToDirs: what nodes tell the controller of themselves."""
+"""ControllerRegistration and AssignReplicasToDirs: reports of nodes about themselves."""
 
 from typing import Any
 
 from ottla.metadata.decisions import leaderships
 from ottla.metadata.decisions.brokers import check_epoch
-from ottla.metadata.decisions.context import Outcome, Surroundings
+from ottla.metadata.decisions.context import DecisionContext, Outcome
 from ottla.metadata.image.cluster import Partition
 from ottla.metadata.image.features import has_controller_registration, has_directories
 from ottla.metadata.image.image import merged
@@ -14,8 +14,10 @@ from ottla.protocol import metadata_records as records
 from ottla.protocol.messages import assign_replicas_to_dirs, controller_registration
 
 
-def register_controller(around: Surroundings, request: controller_registration.Request) -> Outcome:
-    if not has_controller_registration(around.image.metadata_version):
+def register_controller(
+    context: DecisionContext, request: controller_registration.Request
+) -> Outcome:
+    if not has_controller_registration(context.image.metadata_version):
         raise Refusal(
             ErrorCode.UNSUPPORTED_VERSION,
             "The current MetadataVersion is too old to support controller registrations.",
@@ -36,9 +38,11 @@ def register_controller(around: Surroundings, request: controller_registration.R
     return Outcome([record], controller_registration.Response())
 
 
-def assign_directories(around: Surroundings, request: assign_replicas_to_dirs.Request) -> Outcome:
-    """A broker says in which of its log directories it keeps which replicas."""
-    image = around.image
+def assign_directories(
+    context: DecisionContext, request: assign_replicas_to_dirs.Request
+) -> Outcome:
+    """Store the log directories in which a broker keeps replicas."""
+    image = context.image
     if not has_directories(image.metadata_version):
         raise Refusal(ErrorCode.UNSUPPORTED_VERSION, "Directory assignment is not supported yet.")
     broker = check_epoch(image, request.broker_id, request.broker_epoch)
@@ -51,7 +55,7 @@ def assign_directories(around: Surroundings, request: assign_replicas_to_dirs.Re
             answers = []
             for partition in topic.partitions:
                 index = partition.partition_index
-                assigned = _assign(around, broker.id, directory.id, topic.topic_id, index, written)
+                assigned = _assign(context, broker.id, directory.id, topic.topic_id, index, written)
                 code = assigned if isinstance(assigned, ErrorCode) else ErrorCode.NONE
                 answers.append(assign_replicas_to_dirs.ResponsePartitionData(index, code))
                 if not isinstance(assigned, ErrorCode) and directory.id not in broker.directories:
@@ -60,20 +64,20 @@ def assign_directories(around: Surroundings, request: assign_replicas_to_dirs.Re
                 assign_replicas_to_dirs.ResponseTopicData(topic.topic_id, answers)
             )
         response.directories.append(answered)
-    written += leaderships.leave_partitions(around, broker.id, offline)
+    written += leaderships.leave_partitions(context, broker.id, offline)
     return Outcome(written, response)
 
 
 def _assign(
-    around: Surroundings,
+    context: DecisionContext,
     node: NodeId,
     directory: Uuid,
     topic_id: Uuid,
     index: int,
     written: list[Any],
 ) -> ErrorCode | Partition:
-    """The partition as it is from then on, or why not."""
-    topic = around.image.topics_by_id.get(topic_id)
+    """The partition's new state, or an error."""
+    topic = context.image.topics_by_id.get(topic_id)
     if topic is None:
         return ErrorCode.UNKNOWN_TOPIC_ID
     partition = topic.partitions.get(index)

@@ -1,4 +1,4 @@
-"""The configs that count for a topic, as the controller sees them."""
+"""Effective configs of a topic, as the controller sees them."""
 
 from collections.abc import Mapping
 
@@ -10,25 +10,25 @@ from ottla.metadata.configs.description import (
     printed,
     topic_default,
 )
-from ottla.metadata.decisions.context import Surroundings
+from ottla.metadata.decisions.context import DecisionContext
 from ottla.metadata.image.cluster import BROKER_RESOURCE, TOPIC_RESOURCE
 from ottla.protocol.messages.create_topics import CreatableTopicConfigs
 
 
-def effective_config(around: Surroundings, topic: str, name: str) -> str | None:
-    """The value that counts for a topic: its own, the broker's, the cluster's, or the default."""
-    own = around.image.config_of(TOPIC_RESOURCE, topic).get(name)
-    return topic_default(layers(around), name) if own is None else own
+def effective_config(context: DecisionContext, topic: str, name: str) -> str | None:
+    """The effective value for a topic: its own, the broker's, the cluster's, or the default."""
+    own = context.image.config_of(TOPIC_RESOURCE, topic).get(name)
+    return topic_default(layers(context), name) if own is None else own
 
 
 class CreatedConfigs:
-    """All configs of topics that one request creates, as CreateTopics answers them.
+    """All configs of topics created by one request, as CreateTopics answers them.
 
-    What topics do not set is found once for all of them: there are dozens of configs.
+    The dozens of default values are computed once for all topics.
     """
 
-    def __init__(self, around: Surroundings) -> None:
-        described = describe_topic(layers(around), {})
+    def __init__(self, context: DecisionContext) -> None:
+        described = describe_topic(layers(context), {})
         self._defaults = [
             CreatableTopicConfigs(
                 name=config.name,
@@ -43,7 +43,7 @@ class CreatedConfigs:
         self._places = {config.name: place for place, config in enumerate(self._defaults)}
 
     def of(self, own: Mapping[str, str]) -> list[CreatableTopicConfigs]:
-        """Those of a topic that is created with `own`; not to be changed."""
+        """Configs of a topic created with `own`; shared, do not modify."""
         if not own:
             return self._defaults
         configs = self._defaults.copy()
@@ -61,8 +61,8 @@ class CreatedConfigs:
         return configs
 
 
-def layers(around: Surroundings) -> Layers:
-    image, settings = around.image, around.settings
+def layers(context: DecisionContext) -> Layers:
+    image, settings = context.image, context.settings
     return Layers(
         this_broker=image.config_of(BROKER_RESOURCE, str(settings.node_id)),
         cluster_default=image.config_of(BROKER_RESOURCE, ""),

@@ -1,6 +1,6 @@
-"""CreateTopics as the controller decides it: names, configs, replicas, and Kafka's answers.
+"""The decision of CreateTopics: names, configs, replicas, and Kafka's answers.
 
-The topics of a request succeed or fail one by one; what succeeds is written in one batch.
+Topics of a request succeed or fail independently; the successful ones are written in one batch.
 """
 
 from collections import Counter
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ottla.metadata.configs.alteration import check_topic_configs
-from ottla.metadata.decisions.context import Outcome, Surroundings
+from ottla.metadata.decisions.context import DecisionContext, Outcome
 from ottla.metadata.decisions.partition_assignment import (
     RECORDS_MAX,
     NewPartitions,
@@ -24,17 +24,17 @@ from ottla.model.errors import ErrorCode, Refusal
 from ottla.protocol import metadata_records as records
 from ottla.protocol.messages import create_topics as wire
 
-DEFAULT = -1  # Of partitions or replicas: take the broker's default.
+DEFAULT = -1  # Partition or replica count: use the broker's default.
 
 
-def create_topics(around: Surroundings, request: wire.Request) -> Outcome:
-    check_total(request.topics, around.settings.partitions_default)
+def create_topics(context: DecisionContext, request: wire.Request) -> Outcome:
+    check_total(request.topics, context.settings.partitions_default)
     counts = Counter(topic.name for topic in request.topics)
-    taken = _collidable_names(around, request)
+    taken = _collidable_names(context, request)
     written: list[Any] = []
     results: list[wire.CreatableTopicResult] = []
-    late: dict[str, wire.CreatableTopicResult] = {}  # Kafka answers these after all others.
-    described, new = CreatedConfigs(around), NewPartitions(around)
+    late: dict[str, wire.CreatableTopicResult] = {}  # Kafka lists these after all others.
+    described, new = CreatedConfigs(context), NewPartitions(context)
     for topic in request.topics:
         name = topic.name
         if counts[name] > 1:
@@ -44,7 +44,7 @@ def create_topics(around: Surroundings, request: wire.Request) -> Outcome:
             late[name] = _failed(name, ErrorCode.INVALID_REQUEST, message)
         else:
             try:
-                created, result = _create(around, topic, taken, described, new)
+                created, result = _create(context, topic, taken, described, new)
             except Refusal as refusal:
                 results.append(_failed(name, refusal.code, refusal.message))
             else:
@@ -55,12 +55,12 @@ def create_topics(around: Surroundings, request: wire.Request) -> Outcome:
 
 
 def check_total(topics: Iterable[wire.CreatableTopic], partitions_default: int) -> None:
-    """All of a request's partitions have to fit one batch of records."""
+    """Refuse more partitions than fit one batch of records."""
     check_count(sum(partition_count(topic, partitions_default) for topic in topics))
 
 
 def partition_count(topic: wire.CreatableTopic, partitions_default: int) -> int:
-    """How many partitions a topic asks for."""
+    """Number of requested partitions."""
     if topic.assignments:
         return len(topic.assignments)
     if topic.num_partitions == DEFAULT:
@@ -68,23 +68,23 @@ def partition_count(topic: wire.CreatableTopic, partitions_default: int) -> int:
     return max(topic.num_partitions, 0)
 
 
-def _collidable_names(around: Surroundings, request: wire.Request) -> dict[str, str]:
+def _collidable_names(context: DecisionContext, request: wire.Request) -> dict[str, str]:
     if not any(can_collide(topic.name) for topic in request.topics):
         return {}
-    return {unified(name): name for name in around.image.topics_by_name if can_collide(name)}
+    return {unified(name): name for name in context.image.topics_by_name if can_collide(name)}
 
 
 def _create(
-    around: Surroundings,
+    context: DecisionContext,
     topic: wire.CreatableTopic,
     taken: Mapping[str, str],
     described: CreatedConfigs,
     new: NewPartitions,
 ) -> tuple[list[Any], wire.CreatableTopicResult]:
-    _check_name(around, topic.name, taken)
-    configs = _configs(around, topic)
-    partitions = _partitions(around, topic, new)
-    topic_id = around.new_uuid()
+    _check_name(context, topic.name, taken)
+    configs = _configs(context, topic)
+    partitions = _partitions(context, topic, new)
+    topic_id = context.new_uuid()
     created: list[Any] = [records.TopicRecord(name=topic.name, topic_id=topic_id)]
     created += [
         records.ConfigRecord(
@@ -92,7 +92,7 @@ def _create(
         )
         for name, value in configs.items()
     ]
-    created += partition_records(around.image, topic_id, partitions)
+    created += partition_records(context.image, topic_id, partitions)
     result = wire.CreatableTopicResult(
         name=topic.name,
         topic_id=topic_id,
@@ -104,8 +104,8 @@ def _create(
     return created, result
 
 
-def _check_name(around: Surroundings, name: str, taken: Mapping[str, str]) -> None:
-    if name in around.image.topics_by_name:
+def _check_name(context: DecisionContext, name: str, taken: Mapping[str, str]) -> None:
+    if name in context.image.topics_by_name:
         raise Refusal(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
     if can_collide(name) and unified(name) in taken:
         raise Refusal(
@@ -116,7 +116,7 @@ def _check_name(around: Surroundings, name: str, taken: Mapping[str, str]) -> No
         raise Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {fault}")
 
 
-def _configs(around: Surroundings, topic: wire.CreatableTopic) -> dict[str, str]:
+def _configs(context: DecisionContext, topic: wire.CreatableTopic) -> dict[str, str]:
     nulls = [config.name for config in topic.configs if config.value is None]
     if nulls:
         raise Refusal(
@@ -124,15 +124,15 @@ def _configs(around: Surroundings, topic: wire.CreatableTopic) -> dict[str, str]
             f"Null value not supported for topic configs: {','.join(nulls)}",
         )
     configs = {config.name: config.value for config in topic.configs if config.value is not None}
-    check_topic_configs(configs, around.settings.broker_configs)
+    check_topic_configs(configs, context.settings.broker_configs)
     return configs
 
 
 def _partitions(
-    around: Surroundings, topic: wire.CreatableTopic, new: NewPartitions
+    context: DecisionContext, topic: wire.CreatableTopic, new: NewPartitions
 ) -> list[Partition]:
     if topic.assignments:
-        return _assigned(around, topic)
+        return _assigned(context, topic)
     if topic.replication_factor < DEFAULT or topic.replication_factor == 0:
         raise Refusal(
             ErrorCode.INVALID_REPLICATION_FACTOR,
@@ -143,7 +143,7 @@ def _partitions(
             ErrorCode.INVALID_PARTITIONS,
             "Number of partitions was set to an invalid non-positive value.",
         )
-    settings = around.settings
+    settings = context.settings
     count, factor = topic.num_partitions, topic.replication_factor
     if count == DEFAULT:
         count = settings.partitions_default
@@ -158,7 +158,7 @@ def _partitions(
         raise Refusal(refusal.code, message) from None
 
 
-def _assigned(around: Surroundings, topic: wire.CreatableTopic) -> list[Partition]:
+def _assigned(context: DecisionContext, topic: wire.CreatableTopic) -> list[Partition]:
     for value, what in (
         (topic.replication_factor, "replication factor"),
         (topic.num_partitions, "numPartitions"),
@@ -177,9 +177,9 @@ def _assigned(around: Surroundings, topic: wire.CreatableTopic) -> list[Partitio
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
                 f"Found multiple manual partition assignments for partition {index}",
             )
-        check_assignment(around.image, assignment.broker_ids, factor)
+        check_assignment(context.image, assignment.broker_ids, factor)
         factor = len(assignment.broker_ids)
-        partitions[index] = assigned(around.image, index, assignment.broker_ids)
+        partitions[index] = assigned(context.image, index, assignment.broker_ids)
     if sorted(partitions) != list(range(len(partitions))):
         raise Refusal(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,

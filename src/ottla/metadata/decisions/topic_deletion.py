@@ -1,16 +1,16 @@
-"""DeleteTopics as the controller decides it: by name, by id, and what a muddled request gets."""
+"""The decision of DeleteTopics: by name or by id, with Kafka's answers to ambiguous requests."""
 
 from collections import Counter
 from typing import Any
 
-from ottla.metadata.decisions.context import Outcome, Surroundings
+from ottla.metadata.decisions.context import DecisionContext, Outcome
 from ottla.model.errors import ErrorCode
 from ottla.model.types import ZERO_UUID, Uuid
 from ottla.protocol import metadata_records as records
 from ottla.protocol.messages import delete_topics as wire
 
 
-def delete_topics(around: Surroundings, request: wire.Request) -> Outcome:
+def delete_topics(context: DecisionContext, request: wire.Request) -> Outcome:
     names: list[str] = list(request.topic_names)
     ids: list[Uuid] = []
     results: list[wire.DeletableTopicResult] = []
@@ -32,7 +32,7 @@ def delete_topics(around: Surroundings, request: wire.Request) -> Outcome:
         if count > 1:
             results.append(_invalid(None, topic_id, "Duplicate topic id."))
     found = _resolve(
-        around,
+        context,
         [name for name, count in name_counts.items() if count == 1],
         [topic_id for topic_id, count in id_counts.items() if count == 1],
         {topic_id for topic_id, count in id_counts.items() if count > 1},
@@ -46,14 +46,14 @@ def delete_topics(around: Surroundings, request: wire.Request) -> Outcome:
 
 
 def _resolve(
-    around: Surroundings,
+    context: DecisionContext,
     names: list[str],
     ids: list[Uuid],
     ambiguous: set[Uuid],
     results: list[wire.DeletableTopicResult],
 ) -> dict[Uuid, str]:
-    """The topics that are there and meant once; the others get their answer in `results`."""
-    image = around.image
+    """Existing topics named exactly once; errors for the others go to `results`."""
+    image = context.image
     found: dict[Uuid, str] = {}
     for topic_id in ids:
         topic = image.topics_by_id.get(topic_id)
@@ -75,7 +75,7 @@ def _resolve(
     return found
 
 
-# What Kafka says where it has nothing of its own to say.
+# Kafka's default error messages.
 _SENTENCES = {
     ErrorCode.UNKNOWN_TOPIC_ID: "This server does not host this topic ID.",
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "This server does not host this topic-partition.",

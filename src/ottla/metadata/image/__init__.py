@@ -1,1 +1,1 @@
-"""The cluster as its metadata log says: the fold of all records, and its snapshots."""
+"""The fold of the metadata log, and its snapshots."""

@@ -1,7 +1,7 @@
-"""Metadata records as the batches that the log and its snapshots hold, and back.
+"""Metadata records as batches of the log and of snapshots, and back.
 
 Pure: bytes in, records out. A decision is one batch; one too large for that is several, between
-BeginTransaction and EndTransaction, so that a crash in the middle leaves nothing of it.
+BeginTransaction and EndTransaction, so that a crash in between leaves nothing of it.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -33,9 +33,9 @@ from ottla.protocol.metadata_records import (
 from ottla.records.batch import Batch
 from ottla.records.record import BadRecords, Record, build_batch, read_records
 
-BATCH_BYTES_MAX: Final = 8 * 1024 * 1024  # As Kafka's leaders limit them.
+BATCH_BYTES_MAX: Final = 8 * 1024 * 1024  # Kafka's limit.
 DECOMPRESSED_BYTES_MAX: Final = 64 * 1024 * 1024
-RECORD_OVERHEAD_BYTES: Final = 16  # At most, around each value.
+RECORD_OVERHEAD_BYTES: Final = 16  # Upper bound, around each value.
 
 _CONTROL_TYPES: Final[dict[type, ControlType]] = {
     LeaderChangeMessage: ControlType.LEADER_CHANGE,
@@ -59,7 +59,9 @@ def control_batch(
 def encoded_decision(
     records: list[MetadataRecord], metadata_version: int
 ) -> tuple[list[MetadataRecord], list[bytes]]:
-    """The records of one decision, wrapped if one batch cannot hold them, and their bytes."""
+    """The records of one decision and their bytes, in a transaction if one batch cannot hold
+    them.
+    """
     values = encoded(records, metadata_version)
     if not has_transactions(metadata_version) or _size(values) <= BATCH_BYTES_MAX:
         return records, values
@@ -75,7 +77,7 @@ def encoded(records: Iterable[MetadataRecord], metadata_version: int) -> list[by
 def data_batches(
     decisions: Iterable[Sequence[bytes]], base_offset: Offset, epoch: int, now: WallTime
 ) -> Iterator[bytearray]:
-    """Encoded records in few batches; a decision is divided only if no batch can hold it."""
+    """Encoded records in few batches; a decision is split only if no batch can hold it."""
     offset = base_offset
     gathered: list[Record] = []
     size = 0
@@ -99,7 +101,7 @@ def _size(values: Sequence[bytes]) -> int:
 
 
 def batches_in(data: bytes, path: str, first_position: int = 0) -> Iterator[tuple[int, Batch]]:
-    """Each batch with its place in the file; Damaged where there is none or its checksum fails."""
+    """Each batch with its position; Damaged for a missing batch or a failed checksum."""
     position = 0
     while position < len(data):
         try:
@@ -115,7 +117,7 @@ def batches_in(data: bytes, path: str, first_position: int = 0) -> Iterator[tupl
 def read_metadata(
     batch: Batch, path: str, position: int
 ) -> Sequence[tuple[Offset, MetadataRecord]]:
-    """The records of a data batch; Damaged where something else is there."""
+    """The records of a data batch; Damaged if it holds anything else."""
     try:
         return [
             (record.offset, decode_record(record.value or b""))
@@ -126,7 +128,7 @@ def read_metadata(
 
 
 def read_controls(batch: Batch, path: str, position: int) -> list[Control]:
-    """The control records of a batch, without those of types from the future."""
+    """The control records of a batch, without unknown types."""
     try:
         decoded = [
             decode_control(record.key or b"", record.value or b"")

@@ -1,6 +1,6 @@
-"""What a cluster consists of: topics with their partitions, brokers, controllers.
+"""Parts of a cluster: topics with their partitions, brokers, controllers.
 
-All values are immutable once published: whoever holds a `Topic` sees it as it was at that time.
+All values are immutable once published.
 """
 
 from dataclasses import dataclass, field
@@ -11,10 +11,10 @@ from ottla.model.types import NodeId, Offset, Uuid
 NO_LEADER: Final = NodeId(-1)
 LEADER_UNCHANGED: Final = -2
 
-RECOVERED, RECOVERING = 0, 1  # Of a leader: RECOVERING after an unclean election.
+RECOVERED, RECOVERING = 0, 1  # Leader recovery state: RECOVERING after an unclean election.
 RECOVERY_UNCHANGED: Final = -1
 
-# Directory ids below 100 are reserved; Kafka gives a meaning to the first three.
+# Directory ids below 100 are reserved; Kafka defines the first three.
 MIGRATING_DIRECTORY: Final = (0).to_bytes(16)
 UNASSIGNED_DIRECTORY: Final = (1).to_bytes(16)
 LOST_DIRECTORY: Final = (2).to_bytes(16)
@@ -25,7 +25,7 @@ INTERNAL_TOPICS: Final = frozenset(
     {"__consumer_offsets", "__transaction_state", "__share_group_state"}
 )
 
-# The resource types of config records that the metadata log knows.
+# Resource types of config records.
 TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
 BROKER_LOGGER_RESOURCE, CLIENT_METRICS_RESOURCE, GROUP_RESOURCE = 8, 16, 32
 
@@ -40,15 +40,15 @@ class Partition(NamedTuple):
     removing: tuple[NodeId, ...] = ()
     elr: tuple[NodeId, ...] = ()
     last_known_elr: tuple[NodeId, ...] = ()
-    directories: tuple[Uuid, ...] = ()  # Where each of `replicas` keeps it, in the same order.
+    directories: tuple[Uuid, ...] = ()  # Directory id of each of `replicas`, in the same order.
     leader_recovery_state: int = RECOVERED
 
     def has_others_in_sync(self, node: NodeId) -> bool:
-        """Whether somebody else is in sync with all that `node` has of it."""
+        """Whether the ISR has a member other than `node`."""
         return any(other != node for other in self.isr)
 
     def directory_of(self, node: NodeId) -> Uuid:
-        """The log directory that holds this node's replica, or one of the reserved ids."""
+        """The directory id of this node's replica, or a reserved id."""
         for replica, directory in zip(self.replicas, self.directories, strict=False):
             if replica == node:
                 return directory
@@ -90,16 +90,16 @@ class Broker:
     directories: tuple[Uuid, ...] = ()
     cordoned_directories: tuple[Uuid, ...] | None = None
     is_migrating_zk: bool = False
-    # Offset of the registration's record, or of the end of the snapshot that it was read from.
+    # Offset of the registration record, or end offset of the snapshot that it was read from.
     registered_at: Offset = field(default=-1, compare=False)
 
     @property
     def is_active(self) -> bool:
-        """Whether it may lead partitions and count as in sync."""
+        """Whether it may lead partitions and be in an ISR."""
         return not self.is_fenced and not self.in_controlled_shutdown
 
     def has_disk_of(self, partition: Partition) -> bool:
-        """Whether the log directory of its replica is online, as far as anybody has said."""
+        """Whether the log directory of its replica is online, as far as the controller knows."""
         directory = partition.directory_of(self.id)
         if directory in (UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY):
             return True
@@ -107,7 +107,9 @@ class Broker:
 
     @property
     def default_directory(self) -> Uuid:
-        """Where a new replica goes as far as the controller can tell: a broker picks among many."""
+        """Directory for a new replica: the only one, or unassigned, since the broker picks among
+        several.
+        """
         if not self.directories:
             return MIGRATING_DIRECTORY
         return self.directories[0] if len(self.directories) == 1 else UNASSIGNED_DIRECTORY
@@ -123,7 +125,7 @@ class ControllerNode:
 
 
 class ProducerIds(NamedTuple):
-    """The last block of producer ids that was handed out: ids below `next_id` are taken."""
+    """The last allocated block of producer ids: ids below `next_id` are taken."""
 
     broker_id: int = -1
     broker_epoch: int = -1

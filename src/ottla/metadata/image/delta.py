@@ -1,4 +1,4 @@
-"""What a stretch of the metadata log changed in the image, for those who act on it."""
+"""The changes that a range of the metadata log made to the image, for its subscribers."""
 
 from dataclasses import dataclass, field
 
@@ -8,9 +8,11 @@ from ottla.model.types import NodeId, Uuid
 
 @dataclass(slots=True)
 class ImageDelta:
-    """Deleted topics come first: a name may be gone and back, with another id, in one delta."""
+    """Process deleted topics first: a name may be deleted and recreated, with another id, in one
+    delta.
+    """
 
-    deleted: list[Topic] = field(default_factory=list)  # As they last were.
+    deleted: list[Topic] = field(default_factory=list)  # In their last state.
     created: list[Topic] = field(default_factory=list)
     changed: list[tuple[Topic, Topic]] = field(default_factory=list)  # Before and after.
     configs: set[tuple[int, str]] = field(default_factory=set)
@@ -24,9 +26,9 @@ class ImageDelta:
 
 @dataclass(slots=True)
 class Changes:
-    """A delta while it is still growing: topics are compared only at its end."""
+    """A delta under construction: topics are compared only at its end."""
 
-    topics: dict[Uuid, Topic | None] = field(default_factory=dict)  # As before; None if not there.
+    topics: dict[Uuid, Topic | None] = field(default_factory=dict)  # State before; None if new.
     configs: set[tuple[int, str]] = field(default_factory=set)
     brokers: set[NodeId] = field(default_factory=set)
     controllers: set[NodeId] = field(default_factory=set)

@@ -1,8 +1,8 @@
-"""Feature levels: which ones we know, and what a metadata.version lets records carry.
+"""Feature levels: the supported ones, and the record fields that a metadata.version allows.
 
-`metadata.version` and `kraft.version` change the meaning of files, so a directory above ours is
-refused. Every other feature merely opens APIs: it is kept in the log, and advertised only once
-it is served here.
+`metadata.version` and `kraft.version` change the meaning of files, so a directory with a higher one
+is refused. Every other feature only enables APIs: it is kept in the log, and advertised only if it
+is served here.
 """
 
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ METADATA_VERSION_MIN: Final = 7
 METADATA_VERSION_MAX: Final = 30
 KRAFT_VERSION_MAX: Final = 1
 
-# What a registration of ours claims; ApiVersions advertises the same.
+# Supported by our registrations and advertised by ApiVersions.
 SUPPORTED: Final = {
     METADATA_VERSION: VersionRange(METADATA_VERSION_MIN, METADATA_VERSION_MAX),
     KRAFT_VERSION: VersionRange(0, KRAFT_VERSION_MAX),
@@ -34,8 +34,8 @@ SUPPORTED: Final = {
     GROUP_VERSION: VersionRange(0, 1),
 }
 
-# Known to Kafka 4.3 beside ours, with their highest level: named, so that formatting can tell a
-# feature that is not served yet from one that nobody knows.
+# Further features of Kafka 4.3, with their highest level, so that formatting can tell an unserved
+# feature from an unknown one.
 UNSERVED: Final = {
     "share.version": 1,
     "streams.version": 1,
@@ -52,7 +52,7 @@ _GROUP_VERSION_SINCE: Final = 22
 
 
 def is_leader_epoch_raised_by_shrinking(metadata_version: int) -> bool:
-    """Brokers of old releases followed an ISR that shrank only in a new leader epoch."""
+    """Brokers of old releases notice a shrunk ISR only by a new leader epoch."""
     return metadata_version < _NO_EPOCH_FOR_SHRINKING_SINCE
 
 
@@ -77,14 +77,14 @@ def is_elr_enabled(features: Mapping[str, int]) -> bool:
 
 
 def metadata_version_needed(feature: str, level: int) -> int:
-    """The metadata.version below which a feature cannot have this level."""
+    """The lowest metadata.version with which a feature may have this level."""
     if level == 0:
         return 0
     return {ELR_VERSION: _ELR_SINCE, GROUP_VERSION: _GROUP_VERSION_SINCE}.get(feature, 0)
 
 
 def advertised(features: Mapping[str, int]) -> dict[str, int]:
-    """The finalized features that clients may rely on: those that we serve."""
+    """The finalized features that are served, and so advertised to clients."""
     return {name: level for name, level in features.items() if name in SUPPORTED}
 
 
@@ -93,14 +93,14 @@ def kept_but_not_served(features: Mapping[str, int]) -> dict[str, int]:
 
 
 def raised_alone(features: Mapping[str, int]) -> list[records.MetadataRecord]:
-    """What a cluster of one node finalizes at its start, because it serves it."""
+    """Features that a single node finalizes at its start, because it serves them."""
     if GROUP_VERSION in features or features.get(METADATA_VERSION, 0) < _GROUP_VERSION_SINCE:
         return []
     return [records.FeatureLevelRecord(GROUP_VERSION, SUPPORTED[GROUP_VERSION].max_version)]
 
 
 def version_named(name: str) -> int | None:
-    """The level of "4.3-IV0", or of "4.3", which stands for the last level of that release."""
+    """The level of "4.3-IV0", or of "4.3", the last level of that release."""
     found = None
     for level, version in METADATA_VERSIONS.items():
         if (
@@ -113,7 +113,7 @@ def version_named(name: str) -> int | None:
 
 
 def record_version(record: records.MetadataRecord, metadata_version: int) -> int:
-    """The version in which a record is written: what every node of the cluster can read."""
+    """The version in which a record is written: readable by every node of the cluster."""
     kind = type(record)
     if kind is records.PartitionRecord or kind is records.PartitionChangeRecord:
         if metadata_version >= _ELR_SINCE:

@@ -1,11 +1,11 @@
-"""The cluster as the metadata log tells it: the fold of all of its records.
+"""The cluster's state: the fold of all records of the metadata log.
 
-The same fold is kept twice on a combined node: the controller's, of what was appended, and the
-broker's, of what is committed. A topic is copied when it first changes after `take_delta`, so a
-`Topic` that someone holds never changes, and a change costs what it touches.
+A combined node keeps two folds: the controller's, of appended records, and the broker's, of
+committed ones. A topic is copied on its first change after `take_delta`, so a published `Topic`
+never changes, and a change costs only what it touches.
 
 Every record type of Kafka 4.3 is kept, served here or not, so that a snapshot loses nothing.
-Records between BeginTransaction and EndTransaction count only once the latter is seen.
+Records between BeginTransaction and EndTransaction take effect only with the latter.
 """
 
 from collections.abc import Callable, Iterable
@@ -29,12 +29,12 @@ from ottla.metadata.image.delta import Changes, ImageDelta
 from ottla.model.types import NodeId, Offset, Uuid
 from ottla.protocol import metadata_records as records
 
-Resource = tuple[int, str]  # The type of a config's resource, and its name.
+Resource = tuple[int, str]  # Resource type and name of a config.
 QuotaEntity = frozenset[tuple[str, str | None]]
 
 
 class InconsistentRecord(Exception):
-    """A record that does not fit what came before it: the log is not what a controller wrote."""
+    """A record that contradicts the ones before it: no controller wrote this log."""
 
 
 class ClusterImage:
@@ -69,9 +69,9 @@ class ClusterImage:
         return self._transaction is not None
 
     def can_be_led_without(self, partition: Partition, node: NodeId) -> bool:
-        """Whether another broker holds all that is committed of it: in sync, or alive and eligible.
+        """Whether another broker holds all committed records: in the ISR, or in the ELR and alive.
 
-        An eligible replica leads once nobody is in sync any more.
+        A replica of the ELR is elected once the ISR is empty.
         """
         return partition.has_others_in_sync(node) or any(
             other != node and self.has_live_replica(partition, other) for other in partition.elr
@@ -85,7 +85,7 @@ class ClusterImage:
         return self.configs.get((resource_type, name), {})
 
     def apply(self, offset: Offset, record: records.MetadataRecord) -> None:
-        """Fold in one record of the log."""
+        """Fold in one record."""
         self.offset = offset
         kind = type(record)
         if kind is records.BeginTransactionRecord:
@@ -105,7 +105,7 @@ class ClusterImage:
             _FOLDS[kind](self, record)
 
     def frozen(self) -> "ClusterImage":
-        """The image as it is now, for a reader on another thread. Only between two deltas."""
+        """A copy of the current image for another thread. Call only between two deltas."""
         assert self._changes == Changes(), "a topic that still changes must not be shared"
         copy = ClusterImage(self.cluster_id)
         for name, value in vars(self).items():
@@ -115,7 +115,7 @@ class ClusterImage:
         return copy
 
     def take_delta(self) -> ImageDelta:
-        """What changed since the last call."""
+        """The changes since the last call."""
         changes, self._changes = self._changes, Changes()
         return changes.finish(self.topics_by_id)
 
@@ -286,7 +286,7 @@ class ClusterImage:
         self.zk_migration_state = record.zk_migration_state
 
     def _no_op(self, record: records.NoOpRecord) -> None:
-        """It only moves the offset, which shows that the controller lives."""
+        """Only advances the offset; a sign of life of the controller."""
 
     def _check(self, holds: bool, sentence: str) -> None:
         if not holds:
@@ -317,7 +317,7 @@ class ClusterImage:
 
 
 def merged(partition: Partition, change: records.PartitionChangeRecord) -> Partition:
-    """The partition after a change: what the record leaves out stays, the epochs count on."""
+    """The partition after a change: fields missing in the record stay, epochs are incremented."""
     replicas = _changed(partition.replicas, change.replicas)
     directories: tuple[Uuid, ...] = partition.directories
     if change.directories is not None:

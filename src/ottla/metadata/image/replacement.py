@@ -1,6 +1,6 @@
-"""From one image to another that did not grow out of it: a snapshot fetched from the leader.
+"""Delta between two unrelated images, for a snapshot fetched from the leader.
 
-Whoever acts on changes hears of all that differs, as if it had been written step by step.
+Subscribers get all differences as if they had been written step by step.
 """
 
 from ottla.metadata.image.delta import ImageDelta

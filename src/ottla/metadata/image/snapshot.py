@@ -1,4 +1,4 @@
-"""An image written as records again: what a snapshot of the metadata log holds.
+"""An image as records: the contents of a metadata snapshot.
 
 Replaying these records into an empty image gives the same image.
 """
@@ -25,7 +25,7 @@ from ottla.protocol.security_records import EntityData
 
 
 def records_of(image: ClusterImage) -> Iterator[Any]:
-    """Features first, since metadata.version says how the rest is to be read."""
+    """Features first, since metadata.version determines how the rest is read."""
     assert not image.is_in_transaction, "a snapshot holds whole transactions only"
     version = image.metadata_version
     yield from _features(image)
@@ -58,7 +58,7 @@ def records_of(image: ClusterImage) -> Iterator[Any]:
 def partition_record(
     topic_id: Uuid, index: int, partition: Partition, metadata_version: int
 ) -> records.PartitionRecord:
-    """What the metadata.version cannot say is left out."""
+    """Fields that the metadata.version does not have are left out."""
     return records.PartitionRecord(
         partition_id=index,
         topic_id=topic_id,
@@ -71,7 +71,7 @@ def partition_record(
         leader_epoch=partition.leader_epoch,
         partition_epoch=partition.partition_epoch,
         directories=list(partition.directories) if has_directories(metadata_version) else [],
-        # An empty list costs a tag on disk; none at all means the same.
+        # An empty list would cost a tag on disk; null means the same.
         eligible_leader_replicas=list(partition.elr) or None,
         last_known_elr=list(partition.last_known_elr) or None,
     )

@@ -1,7 +1,7 @@
-"""A snapshot of the metadata log as a file: what it is called and what its bytes are.
+"""A metadata snapshot file: its name and its bytes.
 
-`<offset>-<epoch>.checkpoint` holds all records below that offset, the last of them of that epoch:
-a header, the records, a footer. With kraft.version 1 the header's batch names the voters too.
+`<offset>-<epoch>.checkpoint` holds all records below that offset, the last of them of that epoch: a
+header, the records, a footer. With kraft.version 1 the header's batch also names the voters.
 """
 
 import re
@@ -30,7 +30,7 @@ from ottla.protocol.control_records import (
 from ottla.protocol.metadata_records import MetadataRecord
 
 SUFFIX: Final = ".checkpoint"
-PART_SUFFIX: Final = ".checkpoint.part"  # Being written; worthless after a crash.
+PART_SUFFIX: Final = ".checkpoint.part"  # Incomplete; ignored after a crash.
 BOOTSTRAP_NAME: Final = "bootstrap.checkpoint"
 
 _NAME: Final = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
@@ -68,7 +68,7 @@ def snapshot_bytes(
     epoch: int,
     voters: VotersRecord | None = None,
 ) -> Iterator[bytearray]:
-    """The file's batches. `voters` are given where kraft.version is 1."""
+    """The file's batches. Pass `voters` if kraft.version is 1."""
     header: list[QuorumControl] = [
         SnapshotHeaderRecord(last_contained_log_timestamp=last_timestamp)
     ]
@@ -82,7 +82,7 @@ def snapshot_bytes(
 
 
 def read_snapshot(data: bytes, path: str) -> Snapshot:
-    """What a snapshot holds; Damaged unless it is whole."""
+    """The contents of a snapshot; Damaged unless it is complete."""
     snapshot = Snapshot()
     is_begun = is_ended = False
     for position, batch in batches_in(data, path):
@@ -104,7 +104,7 @@ def read_snapshot(data: bytes, path: str) -> Snapshot:
 
 
 def _take(snapshot: Snapshot, controls: Sequence[Control]) -> bool:
-    """Note the control records; True if the footer is among them."""
+    """Store the control records; True if the footer is among them."""
     for control in controls:
         match control:
             case SnapshotHeaderRecord():

@@ -1,4 +1,4 @@
-"""Which names a topic may have."""
+"""Valid topic names."""
 
 import re
 from typing import Final
@@ -9,7 +9,7 @@ _LEGAL: Final = re.compile(r"[a-zA-Z0-9._-]+")
 
 
 def fault_of(name: str) -> str | None:
-    """What is wrong with a topic's name, in Kafka's words, or None."""
+    """Why a topic name is invalid, in Kafka's words, or None."""
     if not name:
         return "the empty string is not allowed"
     if name in (".", ".."):
@@ -25,7 +25,7 @@ def fault_of(name: str) -> str | None:
 
 
 def can_collide(name: str) -> bool:
-    """Metrics replace periods by underscores: names with either may become the same."""
+    """Metrics replace periods by underscores, so such names may collide."""
     return "." in name or "_" in name
 
 

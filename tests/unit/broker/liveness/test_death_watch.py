@@ -31,7 +31,7 @@ def test_one_that_is_not_fenced_yet_is_fenced_once_somebody_else_was_heard() -> 
         cluster.pass_ms(3000)
         active = cluster.leader.broker.quorum.commits.active
         assert active is not None
-        active.controller._sessions._heard.clear()  # As if it had just begun.
+        active.controller._sessions._contacted.clear()  # As if it had just begun.
         dead = cluster.followers[0]
         dead.kill()
         took = cluster.until(lambda: cluster.is_fenced(dead.number))

@@ -8,7 +8,7 @@ from ottla.metadata.image.delta import ImageDelta
 from ottla.metadata.image.image import ClusterImage
 from ottla.model.types import NodeId
 from tests.unit.broker.replicating import replicating
-from tests.unit.metadata.making import Deciding
+from tests.unit.metadata.controller_driver import ControllerDriver
 
 
 @dataclass
@@ -19,7 +19,7 @@ class Seen:
 
 class Watched:
     def __init__(self, *, is_leader: bool) -> None:
-        self.deciding = Deciding(brokers=2)
+        self.deciding = ControllerDriver(brokers=2)
         self.metrics = Metrics()
         self.gauges = ClusterGauges(Seen(self.deciding.image, is_leader), self.metrics)
         self.gauges.add()

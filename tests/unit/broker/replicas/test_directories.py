@@ -252,7 +252,7 @@ def test_it_does_not_lead_if_all_were_found_dead_before(isr_min: int) -> None:
         for node in cluster.nodes.values():
             node.kill()
         brokers = cluster.log.image.brokers
-        cluster.log.write(expire(cluster.log.controller._around, list(brokers)))
+        cluster.log.write(expire(cluster.log.controller._context, list(brokers)))
         assert (cluster.state().isr, cluster.state().elr) == ((), (1, 2, 3))
         damaged = cluster.nodes[2]
         remove_paths(damaged.disk, ["/data/t-0"])
@@ -328,7 +328,7 @@ def test_a_replica_whose_directory_is_not_used_any_more_does_not_begin_anew_whil
         node, other = cluster.nodes[2], cluster.nodes[1]
         for each in (node, other):
             each.kill()
-        cluster.log.write(expire(cluster.log.controller._around, [NodeId(1), NodeId(2)]))
+        cluster.log.write(expire(cluster.log.controller._context, [NodeId(1), NodeId(2)]))
         index = next(i for i in range(2) if node.disk.exists(f"/b/t-{i}"))
         node.settings = copy(node.settings)
         node.settings.log_dirs = ["/a"]

@@ -1,4 +1,4 @@
-"""Changes to configs; the verdicts are those of Apache Kafka 4.3.1."""
+"""Changes to configs, with the results of Apache Kafka 4.3.1."""
 
 import pytest
 
@@ -46,7 +46,7 @@ def test_only_a_list_can_be_appended_to() -> None:
         {"min.compaction.lag.ms": "5", "max.compaction.lag.ms": "5"},
     ],
 )
-def test_a_topic_may_have_what_kafka_allows(configs: dict[str, str]) -> None:
+def test_topic_configs_that_kafka_allows_are_accepted(configs: dict[str, str]) -> None:
     check_topic_configs(configs)
 
 
@@ -70,7 +70,7 @@ def test_a_topic_may_have_what_kafka_allows(configs: dict[str, str]) -> None:
         {"min.compaction.lag.ms": "6", "max.compaction.lag.ms": "5"},
     ],
 )
-def test_a_topic_may_not_have_what_kafka_refuses(configs: dict[str, str]) -> None:
+def test_topic_configs_that_kafka_refuses_are_refused(configs: dict[str, str]) -> None:
     with pytest.raises(Refusal) as caught:
         check_topic_configs(configs)
     assert caught.value.code is ErrorCode.INVALID_CONFIG
@@ -83,7 +83,7 @@ def test_the_brokers_own_lag_counts_where_the_topic_sets_none() -> None:
         check_topic_configs({"min.compaction.lag.ms": "6"}, defaults)
 
 
-def test_brokers_take_dynamic_configs_and_names_that_nobody_knows() -> None:
+def test_brokers_accept_dynamic_and_unknown_configs() -> None:
     check_broker_configs({"log.retention.ms": "1000", "nope": "1"}, is_cluster_default=True)
     check_broker_configs({"max.connections": "5"}, is_cluster_default=False)
 
@@ -99,7 +99,7 @@ def test_brokers_take_dynamic_configs_and_names_that_nobody_knows() -> None:
         ("log.roll.hours", "1"),
     ],
 )
-def test_brokers_refuse_what_cannot_change_while_they_run(name: str, value: str) -> None:
+def test_brokers_refuse_configs_that_need_a_restart(name: str, value: str) -> None:
     with pytest.raises(Refusal) as caught:
         check_broker_configs({name: value}, is_cluster_default=True)
     assert caught.value.code is ErrorCode.INVALID_REQUEST

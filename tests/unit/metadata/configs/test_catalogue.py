@@ -46,7 +46,7 @@ def test_a_topic_config_has_the_type_and_default_of_the_broker_config_behind_it(
         assert all(name in BROKER_CONFIGS for name, _ in group)
 
 
-def test_security_is_never_silently_void() -> None:
+def test_security_settings_are_never_silently_ignored() -> None:
     # Whatever the name of a security setting starts with, a table must not wave it through.
     prefixes = ("ssl.", "sasl.", "delegation.token.", "authorizer.", "listener.name.x.")
     for name in (*BROKER_CONFIGS, "listener.name.x.ssl.keystore.location", "super.users"):

@@ -1,4 +1,4 @@
-"""One config: how its table row is read, and its values parsed and printed."""
+"""Parsing of a table row, and of values."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What DescribeConfigs answers, as Apache Kafka 4.3.1 answers it."""
+"""DescribeConfigs answers as Apache Kafka 4.3.1 does."""
 
 from ottla.metadata.configs.description import (
     Layers,
@@ -63,14 +63,14 @@ def test_a_broker_shows_everything_it_has() -> None:
     assert "server.max.startup.time.ms" not in configs
 
 
-def test_what_nobody_knows_is_taken_for_a_secret() -> None:
+def test_unknown_configs_are_sensitive() -> None:
     configs = {config.name: config for config in describe_broker(LAYERS)}
     unknown = configs["custom.key"]
     assert (unknown.value, unknown.is_sensitive, unknown.config_type) == (None, True, 0)
     assert synonyms(unknown) == [("custom.key", None, Source.STATIC)]
 
 
-def test_the_clusters_default_shows_only_what_is_set_there() -> None:
+def test_cluster_default_shows_only_configs_set_there() -> None:
     configs = {config.name: config for config in describe_cluster_default(LAYERS)}
     assert set(configs) == {"min.insync.replicas", "log.segment.bytes"}
     assert configs["log.segment.bytes"].value == "2000000"

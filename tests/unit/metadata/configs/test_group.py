@@ -1,4 +1,4 @@
-"""Configs of single groups: what is allowed, what counts, what is shown."""
+"""Configs of single groups: bounds, precedence, description."""
 
 import pytest
 
@@ -13,7 +13,7 @@ from ottla.model.errors import ErrorCode, Refusal
 SESSION, BEAT = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"
 
 
-def test_a_group_may_have_what_is_within_the_brokers_bounds() -> None:
+def test_group_configs_within_the_brokers_bounds_are_accepted() -> None:
     check_group_configs({}, {})
     check_group_configs(
         {SESSION: "60000", BEAT: "15000", "share.isolation.level": "read_committed"}, {}
@@ -39,7 +39,7 @@ def test_a_group_may_have_what_is_within_the_brokers_bounds() -> None:
         ({"share.isolation.level": "cosy"}, "must be one of"),
     ],
 )
-def test_what_a_group_may_not_have_is_refused_with_the_reason(
+def test_invalid_group_configs_are_refused_with_the_reason(
     configs: dict[str, str], why: str
 ) -> None:
     with pytest.raises(Refusal, match=why) as refused:

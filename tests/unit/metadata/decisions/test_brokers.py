@@ -7,25 +7,25 @@ from ottla.model.errors import ErrorCode, Refusal
 from ottla.model.types import NodeId
 from ottla.protocol import metadata_records as records
 from ottla.protocol.messages import broker_heartbeat, broker_registration, unregister_broker
-from tests.unit.metadata.making import NOW, Deciding
+from tests.unit.metadata.controller_driver import NOW, ControllerDriver
 
 ONE, TWO, THREE = NodeId(1), NodeId(2), NodeId(3)
 ELR = {"eligible.leader.replicas.version": 1}
 
 
-def leaders(deciding: Deciding, topic: str = "t") -> set[int]:
+def leaders(deciding: ControllerDriver, topic: str = "t") -> set[int]:
     return {p.leader for p in deciding.image.topics_by_name[topic].partitions.values()}
 
 
-def test_a_registration_is_of_the_offset_at_which_it_is_decided() -> None:
-    deciding = Deciding(brokers=0)
+def test_broker_epoch_is_the_offset_of_its_registration() -> None:
+    deciding = ControllerDriver(brokers=0)
     epoch = deciding.register(1)
     assert epoch == deciding.image.offset
     assert deciding.image.brokers[ONE].is_fenced
 
 
 def test_a_broker_is_unfenced_once_it_has_read_its_registration() -> None:
-    deciding = Deciding(brokers=0)
+    deciding = ControllerDriver(brokers=0)
     deciding.register(1)
     stale = deciding.ask(broker_heartbeat.Request(1, deciding.epochs[1], 0))
     assert not stale.is_caught_up
@@ -34,8 +34,8 @@ def test_a_broker_is_unfenced_once_it_has_read_its_registration() -> None:
     assert deciding.image.brokers[ONE].is_active
 
 
-def test_the_same_process_may_register_again_and_stays_what_it_is() -> None:
-    deciding = Deciding()
+def test_registering_the_same_incarnation_again_keeps_its_state() -> None:
+    deciding = ControllerDriver()
     before = deciding.image.brokers[ONE]
     epoch = deciding.register(1, incarnation_id=before.incarnation_id, rack="r")
     after = deciding.image.brokers[ONE]
@@ -44,8 +44,8 @@ def test_the_same_process_may_register_again_and_stays_what_it_is() -> None:
 
 
 def test_a_restarted_broker_leads_again_in_a_new_epoch() -> None:
-    """As Kafka does it: once without a leader, then led again, so that the epoch grows by two."""
-    deciding = Deciding()
+    """As in Kafka: first without a leader, then elected again, so the epoch grows by two."""
+    deciding = ControllerDriver()
     deciding.create("t", 3)
     deciding.register(1)
     assert leaders(deciding) == {-1}
@@ -55,7 +55,7 @@ def test_a_restarted_broker_leads_again_in_a_new_epoch() -> None:
 
 
 def test_with_elr_an_unclean_restart_is_led_by_the_last_known_leader() -> None:
-    deciding = Deciding(features=ELR)
+    deciding = ControllerDriver(features=ELR)
     deciding.create("t")
     deciding.register(1)
     partition = deciding.image.topics_by_name["t"].partitions[0]
@@ -65,8 +65,8 @@ def test_with_elr_an_unclean_restart_is_led_by_the_last_known_leader() -> None:
     assert (partition.leader, partition.isr, partition.leader_recovery_state) == (1, (ONE,), 1)
 
 
-def test_with_elr_a_clean_restart_is_known_by_the_epoch_it_stopped_in() -> None:
-    deciding = Deciding(features=ELR)
+def test_with_elr_a_clean_restart_is_recognised_by_its_previous_epoch() -> None:
+    deciding = ControllerDriver(features=ELR)
     deciding.create("t")
     deciding.register(1, previous_broker_epoch=deciding.epochs[1])
     assert deciding.image.topics_by_name["t"].partitions[0].elr == (ONE,)
@@ -75,14 +75,14 @@ def test_with_elr_a_clean_restart_is_known_by_the_epoch_it_stopped_in() -> None:
     assert (partition.leader, partition.isr, partition.leader_recovery_state) == (1, (ONE,), 0)
 
 
-def test_a_controlled_shutdown_hands_over_and_then_lets_go() -> None:
-    deciding = Deciding(brokers=2)
+def test_controlled_shutdown_hands_over_before_the_broker_may_stop() -> None:
+    deciding = ControllerDriver(brokers=2)
     deciding.create("t", 4, 2)
     first = deciding.heartbeat(2, want_shut_down=True)
     assert (first.is_fenced, first.should_shut_down) == (False, False)
     assert leaders(deciding) == {1}
     assert deciding.image.brokers[TWO].in_controlled_shutdown
-    # Not before the other one has read that it leads now.
+    # Not before the other one has read that it leads.
     assert not deciding.heartbeat(2, want_shut_down=True).should_shut_down
     deciding.heartbeat(1)
     second = deciding.heartbeat(2, want_shut_down=True)
@@ -90,19 +90,19 @@ def test_a_controlled_shutdown_hands_over_and_then_lets_go() -> None:
 
 
 def test_a_broker_without_partitions_may_stop_at_once() -> None:
-    deciding = Deciding()
+    deciding = ControllerDriver()
     response = deciding.heartbeat(1, want_shut_down=True)
     assert (response.is_fenced, response.should_shut_down) == (True, True)
 
 
 def test_a_broker_may_ask_to_be_fenced() -> None:
-    deciding = Deciding(brokers=2)
+    deciding = ControllerDriver(brokers=2)
     assert deciding.heartbeat(2, want_fence=True).is_fenced
     assert deciding.heartbeat(2, want_fence=True).is_fenced
 
 
-def test_a_lost_disk_takes_its_partitions_and_no_others() -> None:
-    deciding = Deciding(brokers=1)
+def test_a_lost_disk_affects_only_its_partitions() -> None:
+    deciding = ControllerDriver(brokers=1)
     disks = [b"a" * 16, b"b" * 16]
     deciding.register(1, log_dirs=disks)
     deciding.heartbeat(1)
@@ -118,8 +118,8 @@ def test_a_lost_disk_takes_its_partitions_and_no_others() -> None:
     assert deciding.image.brokers[ONE].directories == (disks[1],)
 
 
-def test_a_broker_that_comes_back_without_a_disk_does_not_lead_what_was_on_it() -> None:
-    deciding = Deciding()
+def test_a_broker_that_returns_without_a_disk_does_not_lead_its_replicas() -> None:
+    deciding = ControllerDriver()
     deciding.create("t")
     (disk,) = deciding.image.topics_by_name["t"].partitions[0].directories
     deciding.register(1, log_dirs=[b"n" * 16])
@@ -131,7 +131,7 @@ def test_a_broker_that_comes_back_without_a_disk_does_not_lead_what_was_on_it() 
 
 
 def test_a_silent_broker_is_fenced_when_its_session_ends() -> None:
-    deciding = Deciding(brokers=2)
+    deciding = ControllerDriver(brokers=2)
     deciding.create("t", 4, 2)
     assert deciding.tick(9_999) == []
     deciding.tick(10_000)
@@ -141,20 +141,20 @@ def test_a_silent_broker_is_fenced_when_its_session_ends() -> None:
 
 
 def test_a_broker_that_is_known_to_be_dead_is_fenced_at_once() -> None:
-    deciding = Deciding(brokers=2)
+    deciding = ControllerDriver(brokers=2)
     deciding.create("t", 4, 2)
-    deciding.ask(Died(TWO, 99))  # Another incarnation: not the one that lives.
+    deciding.ask(Died(TWO, 99))  # Another incarnation than the live one.
     assert not deciding.image.brokers[TWO].is_fenced
     deciding.ask(Died(TWO, deciding.epochs[2]))
     assert deciding.image.brokers[TWO].is_fenced
     assert leaders(deciding) == {1}
-    deciding.register(2)  # Its next process does not have to wait for the session.
+    deciding.register(2)  # Its next incarnation does not wait for the session.
     assert deciding.decide(Died(TWO, deciding.epochs[2] - 1))[1] == []
 
 
-def test_a_new_controller_fences_nobody_in_favour_of_brokers_that_it_has_not_heard() -> None:
-    """They may have lost power, and with it what only the dead one still has on its disk."""
-    deciding = Deciding(brokers=3)
+def test_a_new_controller_fences_no_broker_in_favour_of_brokers_without_contact() -> None:
+    """They may have lost power, and with it records that only the dead one has on disk."""
+    deciding = ControllerDriver(brokers=3)
     deciding.create("t", 1, 3)
     deciding.fail_over()
     refusal = deciding.ask(Died(THREE, deciding.epochs[3]))
@@ -170,15 +170,15 @@ def test_a_refused_report_of_a_death_leaves_the_session() -> None:
     deciding = after_failover()
     deciding.heartbeat(3)
     assert isinstance(deciding.ask(Died(THREE, deciding.epochs[3])), Refusal)
-    deciding.ask(Died(TWO, deciding.epochs[2]))  # In favour of 3, which is heard as before.
+    deciding.ask(Died(TWO, deciding.epochs[2]))  # In favour of 3, which is still in contact.
     assert set(partition_of(deciding).isr) == {1, 3}
 
 
 @pytest.mark.parametrize("wish", ["want_shut_down", "want_fence"])
-def test_a_new_controller_lets_nobody_go_in_favour_of_brokers_that_it_has_not_heard(
+def test_a_new_controller_grants_no_shutdown_in_favour_of_brokers_without_contact(
     wish: str,
 ) -> None:
-    deciding = Deciding(brokers=3)
+    deciding = ControllerDriver(brokers=3)
     deciding.create("t", 3, 3)
     deciding.fail_over()
     answer = deciding.heartbeat(3, **{wish: True})
@@ -190,20 +190,20 @@ def test_a_new_controller_lets_nobody_go_in_favour_of_brokers_that_it_has_not_he
     assert {len(p.isr) for p in deciding.image.topics_by_name["t"].partitions.values()} == {2}
 
 
-def after_failover(elr: int = 1, min_isr: int = 2) -> Deciding:
-    """Three brokers in sync on one topic, and a controller that has heard none of them."""
-    deciding = Deciding(brokers=3, features={"eligible.leader.replicas.version": elr})
+def after_failover(elr: int = 1, min_isr: int = 2) -> ControllerDriver:
+    """Three brokers in sync on one topic, and a controller that none of them has contacted."""
+    deciding = ControllerDriver(brokers=3, features={"eligible.leader.replicas.version": elr})
     deciding.create("t", 1, 3, min_insync_replicas=str(min_isr))
     deciding.fail_over()
     return deciding
 
 
-def partition_of(deciding: Deciding) -> Partition:
+def partition_of(deciding: ControllerDriver) -> Partition:
     return deciding.image.topics_by_name["t"].partitions[0]
 
 
-def restart(deciding: Deciding, node: int, *, is_whole: bool = True) -> object:
-    """Register a new process of `node`; it serves if that is not refused."""
+def restart(deciding: ControllerDriver, node: int, *, is_whole: bool = True) -> object:
+    """Register a new incarnation of `node`; it serves if that is not refused."""
     previous = deciding.epochs[node] if is_whole else -1
     reply = deciding.ask(deciding.registration(node, previous_broker_epoch=previous), 20_000)
     if not isinstance(reply, Refusal):
@@ -213,10 +213,10 @@ def restart(deciding: Deciding, node: int, *, is_whole: bool = True) -> object:
 
 
 @pytest.mark.parametrize(("elr", "min_isr"), [(1, 1), (1, 2), (0, 1), (0, 2)])
-def test_a_killed_broker_registers_only_once_another_in_sync_replica_was_heard(
+def test_a_killed_broker_registers_only_after_contact_of_another_in_sync_replica(
     elr: int, min_isr: int
 ) -> None:
-    """The others lost power: in their favour it would leave the ISR as the last that is whole."""
+    """The others lost power: the last intact replica would leave the ISR to them."""
     deciding = after_failover(elr, min_isr)
     refusal = restart(deciding, 1)
     assert isinstance(refusal, Refusal)
@@ -243,7 +243,7 @@ def test_brokers_whose_sessions_end_together_leave_the_isr_together(elr: int) ->
     """With ELR all stay eligible; without, the leader stays in the ISR."""
     deciding = after_failover(elr)
     leader = partition_of(deciding).leader
-    deciding.controller._sessions.begin(ONE, NOW)  # As of a controller that is no broker.
+    deciding.controller._sessions.begin(ONE, NOW)  # As with a controller without a broker role.
     deciding.controller._sessions._own = NodeId(9)
     deciding.controller.activated(NOW)
     deciding.tick(NOW + 9_000)
@@ -263,11 +263,11 @@ def test_without_elr_the_last_leader_stays_in_the_isr_when_all_sessions_end() ->
     last = before.isr[-1]
     topic_id = deciding.image.topics_by_name["t"].id
     deciding.write(records.PartitionChangeRecord(0, topic_id, leader=last))
-    deciding.write(*leaderships.expire(deciding.around, before.isr))
+    deciding.write(*leaderships.expire(deciding.context, before.isr))
     assert (partition_of(deciding).leader, partition_of(deciding).isr) == (-1, (last,))
 
 
-def test_a_new_controller_unregisters_nobody_in_favour_of_brokers_that_it_has_not_heard() -> None:
+def test_a_new_controller_unregisters_no_broker_in_favour_of_brokers_without_contact() -> None:
     deciding = after_failover()
     refusal = deciding.ask(unregister_broker.Request(3))
     assert refusal.code == ErrorCode.REQUEST_TIMED_OUT
@@ -279,14 +279,14 @@ def test_a_refused_unregistration_leaves_the_session() -> None:
     deciding = after_failover()
     deciding.heartbeat(3)
     assert isinstance(deciding.ask(unregister_broker.Request(3)), Refusal)
-    deciding.ask(Died(TWO, deciding.epochs[2]))  # In favour of 3, which is heard as before.
+    deciding.ask(Died(TWO, deciding.epochs[2]))  # In favour of 3, which is still in contact.
     assert set(partition_of(deciding).isr) == {1, 3}
     deciding.heartbeat(1)
     deciding.tick(NOW + 60_000)
     assert deciding.image.brokers[THREE].is_fenced
 
 
-def test_a_broker_that_was_unregistered_may_have_lost_what_it_had() -> None:
+def test_an_unregistered_broker_that_returns_is_not_trusted() -> None:
     """Its disk is the same, but no registration is left to compare its previous epoch with."""
     deciding = after_failover()
     for node in (1, 2, 3):
@@ -299,7 +299,7 @@ def test_a_broker_that_was_unregistered_may_have_lost_what_it_had() -> None:
     assert (partition_of(deciding).leader, partition_of(deciding).elr) == (-1, (2,))
 
 
-def test_a_failed_directory_is_noted_once_another_in_sync_replica_was_heard() -> None:
+def test_a_failed_directory_takes_effect_after_contact_of_another_in_sync_replica() -> None:
     deciding = after_failover()
     lost = {"offline_log_dirs": [b"\3" * 16]}
     deciding.heartbeat(3, **lost)
@@ -310,7 +310,7 @@ def test_a_failed_directory_is_noted_once_another_in_sync_replica_was_heard() ->
 
 
 def test_after_a_failover_a_broker_is_unfenced_once_it_has_read_its_registration() -> None:
-    deciding = Deciding(brokers=1)
+    deciding = ControllerDriver(brokers=1)
     epoch = deciding.register(2)
     deciding.fail_over()
     assert deciding.ask(broker_heartbeat.Request(2, epoch, epoch - 1)).is_fenced
@@ -318,7 +318,7 @@ def test_after_a_failover_a_broker_is_unfenced_once_it_has_read_its_registration
 
 
 def test_another_process_with_the_same_id_has_to_wait_for_the_session() -> None:
-    deciding = Deciding(brokers=2)
+    deciding = ControllerDriver(brokers=2)
     refusal = deciding.ask(deciding.registration(2))
     assert refusal.code == ErrorCode.DUPLICATE_BROKER_REGISTRATION
     deciding.tick(10_000)
@@ -326,15 +326,15 @@ def test_another_process_with_the_same_id_has_to_wait_for_the_session() -> None:
 
 
 def test_the_successor_of_a_process_does_not_wait_for_its_session() -> None:
-    """It found the other's epoch in the directory, which has one process at a time."""
-    deciding = Deciding(brokers=2)
+    """It found the predecessor's epoch in the directory, which one process at a time locks."""
+    deciding = ControllerDriver(brokers=2)
     deciding.create("t", 4, 2)
     known = deciding.epochs[2]
     late = deciding.ask(deciding.registration(2, previous_broker_epoch=known - 1))
     assert late.code == ErrorCode.DUPLICATE_BROKER_REGISTRATION
     answer = deciding.ask(deciding.registration(2, previous_broker_epoch=known))
     assert answer.broker_epoch > known
-    assert deciding.image.brokers[TWO].is_fenced  # Until it has read that it is registered.
+    assert deciding.image.brokers[TWO].is_fenced  # Until it has read its registration.
     assert leaders(deciding) == {1}
 
 
@@ -345,32 +345,31 @@ def test_the_successor_of_a_process_does_not_wait_for_its_session() -> None:
         ({"log_dirs": []}, ErrorCode.INVALID_REGISTRATION),
         ({"log_dirs": [b"x" * 16] * 2}, ErrorCode.INVALID_REGISTRATION),
         ({"log_dirs": [bytes(16)]}, ErrorCode.INVALID_REGISTRATION),
-        ({"log_dirs": [b"\1" * 16]}, ErrorCode.INVALID_REGISTRATION),  # Broker 1 has it.
+        # Broker 1 has that directory.
+        ({"log_dirs": [b"\1" * 16]}, ErrorCode.INVALID_REGISTRATION),
         (
             {"features": [broker_registration.Feature("metadata.version", 7, 20)]},
             ErrorCode.UNSUPPORTED_VERSION,
         ),
     ],
 )
-def test_a_registration_that_cannot_be_is_refused(
-    change: dict[str, object], code: ErrorCode
-) -> None:
-    deciding = Deciding()
+def test_an_invalid_registration_is_refused(change: dict[str, object], code: ErrorCode) -> None:
+    deciding = ControllerDriver()
     refusal, written = deciding.decide(deciding.registration(2, **change))
     assert refusal.code == code
     assert not written
 
 
 def test_a_stale_epoch_is_refused() -> None:
-    deciding = Deciding()
+    deciding = ControllerDriver()
     for broker, epoch in ((1, 999), (7, 0)):
         with pytest.raises(Refusal) as refused:
             check_epoch(deciding.image, broker, epoch)
         assert refused.value.code == ErrorCode.STALE_BROKER_EPOCH
 
 
-def test_an_unregistered_broker_is_gone_from_every_isr() -> None:
-    deciding = Deciding(brokers=2)
+def test_an_unregistered_broker_leaves_every_isr() -> None:
+    deciding = ControllerDriver(brokers=2)
     deciding.create("t", 2, 2)
     assert deciding.ask(unregister_broker.Request(2)).error_code == 0
     assert TWO not in deciding.image.brokers

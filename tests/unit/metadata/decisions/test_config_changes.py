@@ -7,7 +7,7 @@ import pytest
 from ottla.protocol.messages import alter_configs as legacy
 from ottla.protocol.messages import incremental_alter_configs as wire
 from ottla.protocol.metadata_records import ConfigRecord
-from tests.unit.metadata.making import Deciding
+from tests.unit.metadata.controller_driver import ControllerDriver
 
 SET, DELETE, APPEND, SUBTRACT = range(4)
 TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
@@ -17,13 +17,13 @@ def resource(kind: int, name: str, *changes: tuple[str, int, str | None]) -> Any
     return wire.AlterConfigsResource(kind, name, [wire.AlterableConfig(*c) for c in changes])
 
 
-def with_topic(**configs: str) -> Deciding:
-    deciding = Deciding()
+def with_topic(**configs: str) -> ControllerDriver:
+    deciding = ControllerDriver()
     deciding.create("t", **configs)
     return deciding
 
 
-def alter(deciding: Deciding, *resources: Any) -> list[tuple[int, str | None]]:
+def alter(deciding: ControllerDriver, *resources: Any) -> list[tuple[int, str | None]]:
     response = deciding.ask(wire.Request(list(resources)))
     return [(r.error_code, r.error_message) for r in response.responses]
 
@@ -43,21 +43,21 @@ def test_a_list_is_appended_to_and_subtracted_from() -> None:
     assert deciding.image.config_of(TOPIC, "t") == {"cleanup.policy": "compact"}
 
 
-def test_what_changes_nothing_is_not_written() -> None:
+def test_unchanged_configs_are_not_written() -> None:
     deciding = with_topic(retention_ms="5")
     request = wire.Request([resource(TOPIC, "t", ("retention.ms", SET, "5"))])
     assert deciding.decide(request)[1] == []
 
 
 def test_a_brokers_config_is_written_even_if_it_is_the_same() -> None:
-    deciding = Deciding()
+    deciding = ControllerDriver()
     request = wire.Request([resource(BROKER, "1", ("log.retention.ms", SET, "5"))])
     deciding.ask(request)
     assert deciding.decide(request)[1] == [ConfigRecord(BROKER, "1", "log.retention.ms", "5")]
 
 
 def test_brokers_have_configs_of_their_own_and_of_the_cluster() -> None:
-    deciding = Deciding()
+    deciding = ControllerDriver()
     for name in ("", "1"):
         assert alter(deciding, resource(BROKER, name, ("log.retention.ms", SET, "5"))) == [
             (0, None)
@@ -66,12 +66,12 @@ def test_brokers_have_configs_of_their_own_and_of_the_cluster() -> None:
 
 
 def test_groups_keep_their_configs_for_later() -> None:
-    deciding = Deciding()
+    deciding = ControllerDriver()
     alter(deciding, resource(GROUP, "g", ("consumer.session.timeout.ms", SET, "50000")))
     assert deciding.image.config_of(GROUP, "g") == {"consumer.session.timeout.ms": "50000"}
 
 
-def test_to_validate_writes_nothing() -> None:
+def test_validate_only_writes_nothing() -> None:
     deciding = with_topic()
     request = wire.Request([resource(TOPIC, "t", ("retention.ms", SET, "5"))], validate_only=True)
     response, written = deciding.decide(request)
@@ -124,7 +124,7 @@ def test_a_resource_changes_as_a_whole_and_apart_from_others() -> None:
         (resource(5, "x", ("a", SET, "5")), 42, "Unknown resource type 5"),
     ],
 )
-def test_kafkas_answers_to_what_cannot_be(changed: Any, code: int, sentence: str) -> None:
+def test_invalid_requests_get_kafkas_errors(changed: Any, code: int, sentence: str) -> None:
     ((answered, message),) = alter(with_topic(), changed)
     assert answered == code
     assert sentence in (message or "")
@@ -136,7 +136,7 @@ def test_a_resource_named_twice_is_refused_both_times() -> None:
 
 
 def test_with_elr_the_minimum_of_in_sync_replicas_is_the_clusters() -> None:
-    deciding = Deciding(features={"eligible.leader.replicas.version": 1})
+    deciding = ControllerDriver(features={"eligible.leader.replicas.version": 1})
     key = "min.insync.replicas"
     refused = alter(deciding, resource(BROKER, "1", (key, SET, "2")))
     assert refused[0][1] == (

@@ -1,4 +1,4 @@
-"""The controller as a state machine: whatever is asked, what it writes fits what is there."""
+"""The controller as a state machine: for any commands, its records are consistent."""
 
 # ruff: noqa: ANN401  Requests are of whatever class their API has.
 
@@ -23,20 +23,20 @@ from ottla.protocol.messages import (
     produce,
     unregister_broker,
 )
-from tests.unit.metadata.making import CLUSTER, Deciding, replayed, state_of
+from tests.unit.metadata.controller_driver import CLUSTER, ControllerDriver, replayed, state_of
 
 NAMES = st.sampled_from(["a", "b", "c.d", "c_d", "e"])
 NODES = st.integers(1, 4)
 
 
 def test_a_request_that_no_controller_decides_is_refused() -> None:
-    refusal, written = Deciding().decide(produce.Request())
+    refusal, written = ControllerDriver().decide(produce.Request())
     assert refusal.code == ErrorCode.UNSUPPORTED_VERSION
     assert written == []
 
 
 def test_the_next_offset_follows_what_was_applied_or_passed() -> None:
-    deciding = Deciding()
+    deciding = ControllerDriver()
     before = deciding.controller.next_offset
     deciding.create("t", 2)
     assert deciding.controller.next_offset == before + 3
@@ -45,7 +45,7 @@ def test_the_next_offset_follows_what_was_applied_or_passed() -> None:
 
 
 def test_topics_that_come_and_go_leave_nothing_behind() -> None:
-    deciding = Deciding()
+    deciding = ControllerDriver()
     for _ in range(20):
         deciding.create("t")
         deciding.ask(delete_topics.Request([delete_topics.DeleteTopicState("t")]))
@@ -55,7 +55,7 @@ def test_topics_that_come_and_go_leave_nothing_behind() -> None:
 
 
 def naive_fold(written: list[Any]) -> dict[str, dict[int, tuple[int, int]]]:
-    """Topics, their partitions, who leads each and in which epoch: folded by hand."""
+    """Topics, partitions, leaders and epochs, folded by a simple model."""
     names: dict[bytes, str] = {}
     topics: dict[str, dict[int, tuple[int, int]]] = {}
     for record in written:
@@ -80,7 +80,7 @@ class AnyCommands(RuleBasedStateMachine):
     @initialize(brokers=st.integers(1, 3), elr=st.booleans())
     def begin(self, brokers: int, elr: bool) -> None:
         features = {"eligible.leader.replicas.version": 1} if elr else None
-        self.deciding = Deciding(brokers, features=features)
+        self.deciding = ControllerDriver(brokers, features=features)
         self.now = 1_000
 
     def ask(self, request: Any) -> Any:

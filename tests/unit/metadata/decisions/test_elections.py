@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from ottla.metadata.decisions.elections import (
-    Circumstances,
-    NotHeardYet,
+    ElectionContext,
+    NotContactedYet,
     Target,
     change_of,
     is_empty,
@@ -37,7 +37,7 @@ def changed(
     unclean: bool = False,
     lost: int = -1,
 ) -> PartitionChangeRecord | None:
-    around = Circumstances(
+    context = ElectionContext(
         may_lead=alive.__contains__,
         isr_min=isr_min,
         is_elr_enabled=elr,
@@ -45,61 +45,61 @@ def changed(
         shut_down_uncleanly=NodeId(lost),
     )
     target = Target.of(before)._replace(isr=tuple(map(NodeId, isr)))
-    return change_of(TOPIC, 0, before, target, around)
+    return change_of(TOPIC, 0, before, target, context)
 
 
-def test_an_isr_is_not_left_to_replicas_that_were_not_heard() -> None:
-    around = Circumstances(
-        may_lead=lambda _: True, isr_min=1, is_elr_enabled=True, is_heard={2}.__contains__
+def test_an_isr_is_not_left_to_replicas_without_contact() -> None:
+    context = ElectionContext(
+        may_lead=lambda _: True, isr_min=1, is_elr_enabled=True, has_contacted={2}.__contains__
     )
     target = Target.of(partition())
-    with pytest.raises(NotHeardYet):
-        change_of(TOPIC, 0, partition(), target._replace(isr=(NodeId(1), NodeId(3))), around)
-    assert change_of(TOPIC, 0, partition(), target._replace(isr=(NodeId(2),)), around) is not None
-    assert change_of(TOPIC, 0, partition(), target._replace(isr=()), around) is not None
+    with pytest.raises(NotContactedYet):
+        change_of(TOPIC, 0, partition(), target._replace(isr=(NodeId(1), NodeId(3))), context)
+    assert change_of(TOPIC, 0, partition(), target._replace(isr=(NodeId(2),)), context) is not None
+    assert change_of(TOPIC, 0, partition(), target._replace(isr=()), context) is not None
 
 
 def test_a_replica_that_may_have_lost_records_leaves_an_isr_to_any_other() -> None:
-    around = Circumstances(
-        may_lead=lambda _: True, isr_min=1, is_elr_enabled=True, is_heard=lambda _: False
+    context = ElectionContext(
+        may_lead=lambda _: True, isr_min=1, is_elr_enabled=True, has_contacted=lambda _: False
     )
     left = Target.of(partition())._replace(isr=(NodeId(2), NodeId(3)))
-    lost = replace(around, shut_down_uncleanly=NodeId(1))
+    lost = replace(context, shut_down_uncleanly=NodeId(1))
     change = change_of(TOPIC, 0, partition(), left, lost)
     assert change is not None
     assert (change.isr, change.leader) == ([2, 3], 2)
-    with pytest.raises(NotHeardYet):
+    with pytest.raises(NotContactedYet):
         change_of(TOPIC, 0, partition(), left._replace(isr=(NodeId(3),)), lost)
 
 
-def test_a_reassignment_is_not_completed_in_favour_of_replicas_that_were_not_heard() -> None:
+def test_a_reassignment_is_not_completed_in_favour_of_replicas_without_contact() -> None:
     moving = partition(removing=(1,))
-    around = Circumstances(
-        may_lead=lambda _: True, isr_min=1, is_elr_enabled=True, is_heard={1}.__contains__
+    context = ElectionContext(
+        may_lead=lambda _: True, isr_min=1, is_elr_enabled=True, has_contacted={1}.__contains__
     )
-    assert change_of(TOPIC, 0, moving, Target.of(moving), around) is None
+    assert change_of(TOPIC, 0, moving, Target.of(moving), context) is None
     asked = Target.of(partition())._replace(removing=(NodeId(1),))
-    with pytest.raises(NotHeardYet):
-        change_of(TOPIC, 0, partition(), asked, around)
-    heard = replace(around, is_heard=lambda _: True)
+    with pytest.raises(NotContactedYet):
+        change_of(TOPIC, 0, partition(), asked, context)
+    heard = replace(context, has_contacted=lambda _: True)
     change = change_of(TOPIC, 0, moving, Target.of(moving), heard)
     assert change is not None
     assert (change.isr, change.replicas) == ([2, 3], [2, 3])
 
 
-def test_a_leader_from_the_elr_that_is_enough_for_the_minimum_ends_the_elr() -> None:
+def test_leader_elected_from_the_elr_clears_it_when_the_minimum_is_met() -> None:
     before = partition(leader=-1, isr=(), elr=(1, 2, 3))
     change = changed(before, (), {2}, elr=True, isr_min=1)
     assert change == PartitionChangeRecord(0, TOPIC, isr=[2], leader=2, eligible_leader_replicas=[])
 
 
 def test_an_eligible_replica_does_not_lead_while_another_is_in_sync() -> None:
-    """The ISR is that of a leader that acknowledged more to acks=1, and waits for a follower."""
+    """The ISR is a leader that acknowledged more to acks=1, and waits for a follower."""
     before = partition(leader=3, isr=(3,), elr=(1, 2))
-    around = Circumstances(
+    context = ElectionContext(
         may_lead=lambda _: True, isr_min=2, is_elr_enabled=True, is_preferred_wanted=True
     )
-    assert change_of(TOPIC, 0, before, Target.of(before), around) is None
+    assert change_of(TOPIC, 0, before, Target.of(before), context) is None
     change = changed(before, (3,), {1, 2}, elr=True, isr_min=2)
     assert change == PartitionChangeRecord(0, TOPIC, leader=NO_LEADER)
 
@@ -123,7 +123,7 @@ def test_the_last_in_sync_replica_stays_in_the_isr_though_it_cannot_lead() -> No
     assert change == PartitionChangeRecord(0, TOPIC, leader=-1)
 
 
-def test_it_leads_again_when_it_is_back() -> None:
+def test_the_last_in_sync_replica_leads_again_when_it_returns() -> None:
     before = partition(isr=(1,), leader=NO_LEADER)
     assert changed(before, (1,), {1}) == PartitionChangeRecord(0, TOPIC, leader=1)
 
@@ -133,7 +133,7 @@ def test_a_replica_out_of_sync_does_not_lead() -> None:
     assert changed(before, (1,), {2, 3}) is None
 
 
-def test_it_does_if_losing_records_is_allowed() -> None:
+def test_a_replica_out_of_sync_leads_if_unclean_election_is_allowed() -> None:
     before = partition(isr=(1,), leader=NO_LEADER)
     change = changed(before, (1,), {2, 3}, unclean=True)
     assert change == PartitionChangeRecord(
@@ -141,7 +141,7 @@ def test_it_does_if_losing_records_is_allowed() -> None:
     )
 
 
-def test_with_elr_the_isr_may_become_empty_and_the_leavers_are_remembered() -> None:
+def test_with_elr_the_isr_may_become_empty_and_its_members_join_the_elr() -> None:
     change = changed(partition(isr=(1,), replicas=(1,)), (), set(), elr=True)
     assert change == PartitionChangeRecord(
         0, TOPIC, isr=[], leader=-1, eligible_leader_replicas=[1], last_known_elr=[1]
@@ -162,7 +162,7 @@ def test_a_replica_that_stopped_uncleanly_is_no_longer_eligible() -> None:
     assert change == PartitionChangeRecord(0, TOPIC, eligible_leader_replicas=[])
 
 
-def test_when_nobody_is_left_the_last_known_leader_recovers_the_partition() -> None:
+def test_with_empty_isr_and_elr_the_last_known_leader_is_elected() -> None:
     before = partition(replicas=(1,), isr=(), leader=NO_LEADER, last_known_elr=(1,))
     change = changed(before, (), {1}, elr=True)
     assert change == PartitionChangeRecord(
@@ -176,41 +176,41 @@ def test_an_isr_that_is_large_enough_again_clears_the_elr() -> None:
     assert change == PartitionChangeRecord(0, TOPIC, isr=[1, 2], eligible_leader_replicas=[])
 
 
-def test_without_elr_what_is_left_of_it_is_cleared() -> None:
+def test_without_the_feature_a_leftover_elr_is_cleared() -> None:
     before = partition(elr=(3,))
     change = changed(before, (1, 2, 3), {1, 2, 3})
     assert change == PartitionChangeRecord(0, TOPIC, eligible_leader_replicas=[])
 
 
-def test_a_change_of_nothing_is_empty() -> None:
+def test_an_unchanged_partition_gives_no_record() -> None:
     assert is_empty(PartitionChangeRecord(0, TOPIC))
     assert not is_empty(PartitionChangeRecord(0, TOPIC, isr=[]))
     assert not is_empty(PartitionChangeRecord(0, TOPIC, leader=-1))
 
 
 def moved(before: Partition, replicas: tuple[int, ...], **change: Any) -> PartitionChangeRecord:
-    around = Circumstances(
+    context = ElectionContext(
         may_lead=lambda _: True,
         isr_min=1,
         is_elr_enabled=False,
         directory_of_new=lambda node: bytes([node] * 16),
     )
     target = Target.of(before)._replace(replicas=replicas, **change)
-    record = change_of(TOPIC, 0, before, target, around)
+    record = change_of(TOPIC, 0, before, target, context)
     assert record is not None
     return record
 
 
-def test_a_move_waits_for_its_new_replicas() -> None:
+def test_a_reassignment_waits_for_its_new_replicas() -> None:
     record = moved(partition(), (2, 3, 4, 1), adding=(4,), removing=(1,))
     assert (record.replicas, record.adding_replicas, record.removing_replicas) == (
         [2, 3, 4, 1], [4], [1],
     )  # fmt: skip
     assert record.directories == [b"d" * 16, b"d" * 16, b"\4" * 16, b"d" * 16]
-    assert record.leader == -2  # No new epoch: nobody left.
+    assert record.leader == -2  # No new epoch: no replica left.
 
 
-def test_a_move_ends_when_they_are_in_sync() -> None:
+def test_a_reassignment_completes_when_its_replicas_are_in_sync() -> None:
     before = partition(
         replicas=(2, 3, 4, 1), isr=(1, 2, 3), adding=(4,), removing=(1,),
         directories=(b"d" * 16,) * 4,
@@ -220,30 +220,30 @@ def test_a_move_ends_when_they_are_in_sync() -> None:
     assert (record.adding_replicas, record.removing_replicas) == ([], [])
 
 
-def test_whoever_is_taken_out_meets_a_new_leader_epoch() -> None:
+def test_removing_a_replica_raises_the_leader_epoch() -> None:
     record = moved(partition(leader=2), (2, 3, 1), removing=(1,))
     assert (record.replicas, record.leader) == ([2, 3], 2)
 
 
 def test_an_old_cluster_raises_the_epoch_when_the_isr_shrinks() -> None:
-    around = Circumstances({1, 2}.__contains__, 1, False, is_epoch_raised_by_shrinking=True)
+    context = ElectionContext({1, 2}.__contains__, 1, False, is_epoch_raised_by_shrinking=True)
     target = Target.of(partition())._replace(isr=(NodeId(1), NodeId(2)))
-    record = change_of(TOPIC, 0, partition(), target, around)
+    record = change_of(TOPIC, 0, partition(), target, context)
     assert record == PartitionChangeRecord(0, TOPIC, isr=[1, 2], leader=1)
 
 
 def test_the_preferred_replica_leads_where_it_can() -> None:
-    around = Circumstances({1, 2, 3}.__contains__, 1, False, is_preferred_wanted=True)
+    context = ElectionContext({1, 2, 3}.__contains__, 1, False, is_preferred_wanted=True)
     before = partition(leader=3)
-    assert change_of(TOPIC, 0, before, Target.of(before), around) == PartitionChangeRecord(
+    assert change_of(TOPIC, 0, before, Target.of(before), context) == PartitionChangeRecord(
         0, TOPIC, leader=1
     )
     behind = partition(leader=3, isr=(2, 3))
-    assert change_of(TOPIC, 0, behind, Target.of(behind), around) is None
+    assert change_of(TOPIC, 0, behind, Target.of(behind), context) is None
 
 
 def test_without_the_feature_an_empty_isr_keeps_its_eligible_replicas_until_one_leads() -> None:
-    """Nothing is committed meanwhile, and nobody else may ever lead."""
+    """Nothing is committed until then, and no other replica could ever lead."""
     waiting = partition(leader=NO_LEADER, isr=(), elr=(2, 3), last_known_elr=(2,))
     assert changed(waiting, (), {1}) is None
     change = changed(waiting, (), {1, 3})
@@ -251,7 +251,7 @@ def test_without_the_feature_an_empty_isr_keeps_its_eligible_replicas_until_one_
     assert (change.leader, change.isr, change.eligible_leader_replicas) == (3, [3], [])
 
 
-def test_without_the_feature_the_last_eligible_replica_stays_as_that_of_an_isr_does() -> None:
+def test_without_the_feature_the_last_eligible_replica_stays() -> None:
     waiting = partition(leader=NO_LEADER, isr=(), elr=(2, 3))
     change = changed(waiting, (), {1}, lost=3)
     assert change is not None

@@ -11,15 +11,15 @@ from ottla.metadata.image.features import ELR_VERSION
 from ottla.model.types import NodeId
 from ottla.protocol.messages import alter_configs, incremental_alter_configs, update_features
 from ottla.protocol.metadata_records import ClearElrRecord, ConfigRecord
-from tests.unit.metadata.making import Deciding
+from tests.unit.metadata.controller_driver import ControllerDriver
 
 MIN_ISR = "min.insync.replicas"
 TWO, THREE = NodeId(2), NodeId(3)
 
 
-def with_elr(*topics: str) -> Deciding:
-    """Topics on three brokers; the first is their ISR, and the last left below the minimum."""
-    deciding = Deciding(brokers=3, features={ELR_VERSION: 1})
+def with_elr(*topics: str) -> ControllerDriver:
+    """Topics on three brokers; the first is the ISR, and the last left it below the minimum."""
+    deciding = ControllerDriver(brokers=3, features={ELR_VERSION: 1})
     deciding.write(ConfigRecord(BROKER_RESOURCE, "", MIN_ISR, "2"))
     for topic in topics:
         deciding.create(topic, 1, 3, min_insync_replicas="2")
@@ -30,7 +30,7 @@ def with_elr(*topics: str) -> Deciding:
     return deciding
 
 
-def partition(deciding: Deciding, topic: str) -> Partition:
+def partition(deciding: ControllerDriver, topic: str) -> Partition:
     return deciding.image.topics_by_name[topic].partitions[0]
 
 
@@ -67,7 +67,7 @@ def test_another_minimum_of_the_cluster_clears_every_elr(request_of: Any) -> Non
 
 
 def test_a_replica_that_was_eligible_under_a_higher_minimum_is_not_elected() -> None:
-    """The leader commits alone once the minimum is one: the other lacks what it commits."""
+    """The leader commits alone once the minimum is one: the other lacks those records."""
     deciding = with_elr("t")
     deciding.ask(set_incrementally(TOPIC_RESOURCE, "t", "1"))
     deciding.ask(Died(NodeId(1), deciding.epochs[1]))
@@ -88,14 +88,14 @@ def test_the_same_minimum_and_another_config_leave_the_elr() -> None:
 
 
 def test_without_the_feature_no_elr_is_cleared() -> None:
-    deciding = Deciding()
+    deciding = ControllerDriver()
     deciding.create("t")
     _, written = deciding.decide(set_incrementally(TOPIC_RESOURCE, "t", "1"))
     assert written == [ConfigRecord(TOPIC_RESOURCE, "t", MIN_ISR, "1")]
 
 
-def test_a_partition_without_a_leader_keeps_its_elr_until_one_of_it_leads() -> None:
-    """It commits nothing meanwhile; and an ISR of the lower minimum ends the ELR."""
+def test_a_leaderless_partition_keeps_its_elr_until_an_election() -> None:
+    """It commits nothing until then; an ISR of the lower minimum clears the ELR."""
     deciding = with_elr("t")
     deciding.ask(Died(NodeId(1), deciding.epochs[1]))
     deciding.ask(set_incrementally(TOPIC_RESOURCE, "t", "1"))
@@ -111,7 +111,7 @@ def test_a_partition_without_a_leader_keeps_its_elr_until_one_of_it_leads() -> N
 def test_turning_the_feature_off_or_on_clears_every_elr(level: int) -> None:
     deciding = with_elr("t", "other")
     if level:
-        deciding.image.features.pop(ELR_VERSION)  # As a controller leaves it that clears nothing.
+        deciding.image.features.pop(ELR_VERSION)  # As left by a controller that clears nothing.
     kind = 1 if level else 2
     update = update_features.FeatureUpdateKey(ELR_VERSION, level, upgrade_type=kind)
     reply = deciding.ask(update_features.Request(feature_updates=[update]))
@@ -119,14 +119,14 @@ def test_turning_the_feature_off_or_on_clears_every_elr(level: int) -> None:
     assert partition(deciding, "t").elr == partition(deciding, "other").elr == ()
 
 
-def test_the_last_hope_of_a_partition_outlives_the_feature() -> None:
+def test_a_leaderless_partition_keeps_its_elr_when_the_feature_is_turned_off() -> None:
     deciding = with_elr("t")
     deciding.ask(Died(NodeId(1), deciding.epochs[1]))
     for level, kind in ((0, 2), (1, 1), (0, 2)):
         update = update_features.FeatureUpdateKey(ELR_VERSION, level, upgrade_type=kind)
         assert deciding.ask(update_features.Request(feature_updates=[update])).error_code == 0
         deciding.register(2, previous_broker_epoch=deciding.epochs[2])
-        deciding.heartbeat(2)  # Another one that is unfenced meanwhile.
+        deciding.heartbeat(2)  # Another broker, unfenced in the meantime.
         assert (partition(deciding, "t").isr, partition(deciding, "t").elr) == ((), (1, 3))
     deciding.register(3, previous_broker_epoch=deciding.epochs[3])
     deciding.heartbeat(3)

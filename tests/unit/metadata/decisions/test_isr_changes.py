@@ -5,7 +5,7 @@ from ottla.model.errors import ErrorCode
 from ottla.model.types import NodeId
 from ottla.protocol.messages import alter_partition as wire
 from ottla.protocol.messages import alter_partition_reassignments, assign_replicas_to_dirs
-from tests.unit.metadata.making import Deciding
+from tests.unit.metadata.controller_driver import ControllerDriver
 
 REPLICAS = (1, 2, 3)
 
@@ -14,7 +14,7 @@ class Altering:
     """Three brokers, and a partition of which only the leader is in sync."""
 
     def __init__(self, features: dict[str, int] | None = None) -> None:
-        self.deciding = Deciding(brokers=4, features=features)
+        self.deciding = ControllerDriver(brokers=4, features=features)
         self.deciding.create("t", 1, 3, min_insync_replicas="2")
         others = [node for node in self.partition.replicas if node != self.partition.leader]
         for node in others:
@@ -47,7 +47,7 @@ class Altering:
         return self.deciding.ask(self.request(isr, **change)).topics[0].partitions[0]
 
 
-def test_a_leader_is_heard_by_the_request_itself() -> None:
+def test_alter_partition_counts_as_contact_of_the_leader() -> None:
     altering = Altering()
     altering.alter(altering.joined)
     leader = altering.partition.leader
@@ -68,7 +68,7 @@ def test_a_leader_lets_replicas_join() -> None:
     assert altering.partition.leader_epoch == before.leader_epoch
 
 
-def test_a_leader_that_is_left_alone_leaves_eligible_leaders_behind() -> None:
+def test_isr_of_one_below_the_minimum_has_an_elr() -> None:
     altering = Altering({"eligible.leader.replicas.version": 1})
     altering.alter(altering.joined)
     leader = altering.partition.leader
@@ -89,14 +89,14 @@ def test_a_leader_that_is_left_alone_leaves_eligible_leaders_behind() -> None:
         ({"leader_recovery_state": 7}, ErrorCode.INVALID_REQUEST),
     ],
 )
-def test_what_does_not_fit_is_refused(change: dict[str, object], code: ErrorCode) -> None:
+def test_proposal_with_stale_epochs_is_refused(change: dict[str, object], code: ErrorCode) -> None:
     altering = Altering()
     before = altering.partition
     assert altering.alter([before.leader], **change).error_code == code
     assert altering.partition == before
 
 
-def test_only_replicas_once_each_and_the_leader_among_them() -> None:
+def test_isr_must_be_distinct_replicas_with_the_leader() -> None:
     altering = Altering()
     leader = altering.partition.leader
     (stranger,) = {1, 2, 3, 4}.difference(altering.partition.replicas)

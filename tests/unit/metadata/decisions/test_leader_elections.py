@@ -5,14 +5,14 @@ from ottla.model.types import Monotonic, NodeId
 from ottla.protocol.messages import alter_partition
 from ottla.protocol.messages import elect_leaders as wire
 from ottla.protocol.metadata_records import ConfigRecord
-from tests.unit.metadata.making import Deciding
+from tests.unit.metadata.controller_driver import ControllerDriver
 
 
-def partition(deciding: Deciding) -> Partition:
+def partition(deciding: ControllerDriver) -> Partition:
     return deciding.image.topics_by_name["t"].partitions[0]
 
 
-def displaced(deciding: Deciding) -> None:
+def displaced(deciding: ControllerDriver) -> None:
     """The preferred replica was away: another one leads, and it is in sync again."""
     preferred = partition(deciding).replicas[0]
     deciding.heartbeat(preferred, want_fence=True)
@@ -27,14 +27,14 @@ def displaced(deciding: Deciding) -> None:
     assert partition(deciding).leader != preferred
 
 
-def asked(deciding: Deciding, kind: int, *indexes: int, topic: str = "t") -> list[int]:
+def asked(deciding: ControllerDriver, kind: int, *indexes: int, topic: str = "t") -> list[int]:
     named = [wire.TopicPartitions(topic, list(indexes))]
     response = deciding.ask(wire.Request(kind, named))
     return [p.error_code for t in response.replica_election_results for p in t.partition_result]
 
 
-def test_the_preferred_replica_gets_its_partition_back() -> None:
-    deciding = Deciding(brokers=2)
+def test_the_preferred_replica_is_elected() -> None:
+    deciding = ControllerDriver(brokers=2)
     deciding.create("t", 1, 2)
     displaced(deciding)
     assert asked(deciding, 0, 0) == [0]
@@ -42,15 +42,15 @@ def test_the_preferred_replica_gets_its_partition_back() -> None:
     assert asked(deciding, 0, 0) == [ErrorCode.ELECTION_NOT_NEEDED]
 
 
-def test_it_does_not_while_it_is_not_in_sync() -> None:
-    deciding = Deciding(brokers=2)
+def test_the_preferred_replica_is_not_elected_out_of_sync() -> None:
+    deciding = ControllerDriver(brokers=2)
     deciding.create("t", 1, 2)
     deciding.heartbeat(partition(deciding).replicas[0], want_fence=True)
     assert asked(deciding, 0, 0) == [ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE]
 
 
-def test_an_unclean_election_is_held_only_where_nobody_leads() -> None:
-    deciding = Deciding(brokers=2)
+def test_an_unclean_election_is_held_only_for_leaderless_partitions() -> None:
+    deciding = ControllerDriver(brokers=2)
     deciding.create("t", 1, 2)
     assert asked(deciding, 1, 0) == [ErrorCode.ELECTION_NOT_NEEDED]
     first, second = partition(deciding).replicas
@@ -64,16 +64,16 @@ def test_an_unclean_election_is_held_only_where_nobody_leads() -> None:
     assert partition(deciding).leader_recovery_state == RECOVERING
 
 
-def test_who_asks_for_all_hears_only_of_those_that_change() -> None:
-    deciding = Deciding(brokers=2)
+def test_a_request_for_all_partitions_lists_only_changes() -> None:
+    deciding = ControllerDriver(brokers=2)
     deciding.create("t", 2, 2)
     response = deciding.ask(wire.Request(0, None))
     (topic,) = response.replica_election_results
     assert topic.partition_result == []
 
 
-def test_what_is_not_there_is_refused() -> None:
-    deciding = Deciding()
+def test_unknown_partitions_are_refused() -> None:
+    deciding = ControllerDriver()
     deciding.create("t")
     unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert asked(deciding, 0, 7) == [unknown]
@@ -82,8 +82,8 @@ def test_what_is_not_there_is_refused() -> None:
     assert refusal.code == ErrorCode.INVALID_REQUEST
 
 
-def test_leadership_is_balanced_when_it_is_time() -> None:
-    deciding = Deciding(brokers=2)
+def test_preferred_leaders_are_elected_periodically() -> None:
+    deciding = ControllerDriver(brokers=2)
     deciding.create("t", 1, 2)
     deciding.controller.activated(Monotonic(1_000))
     displaced(deciding)
@@ -94,9 +94,9 @@ def test_leadership_is_balanced_when_it_is_time() -> None:
     assert partition(deciding).leader == partition(deciding).replicas[0]
 
 
-def test_it_is_not_if_the_operator_says_so() -> None:
+def test_periodic_preferred_election_can_be_disabled() -> None:
     settings = ControllerSettings(NodeId(1), is_leadership_balanced=False)
-    deciding = Deciding(brokers=2, settings=settings)
+    deciding = ControllerDriver(brokers=2, settings=settings)
     deciding.create("t", 1, 2)
     deciding.controller.activated(Monotonic(1_000))
     displaced(deciding)
@@ -105,8 +105,8 @@ def test_it_is_not_if_the_operator_says_so() -> None:
     assert deciding.tick(310_000) == []
 
 
-def test_a_topic_that_may_lose_records_gets_a_leader_in_time() -> None:
-    deciding = Deciding(brokers=2)
+def test_a_topic_with_unclean_election_gets_a_leader_periodically() -> None:
+    deciding = ControllerDriver(brokers=2)
     deciding.create("t", 1, 2)
     first, second = partition(deciding).replicas
     deciding.heartbeat(second, want_fence=True)

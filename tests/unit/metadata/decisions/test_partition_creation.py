@@ -1,7 +1,7 @@
 import pytest
 
 from ottla.protocol.messages import create_partitions as wire
-from tests.unit.metadata.making import Deciding
+from tests.unit.metadata.controller_driver import ControllerDriver
 
 Topic, Assignment = wire.CreatePartitionsTopic, wire.CreatePartitionsAssignment
 
@@ -11,7 +11,7 @@ def grown(count: int, *replicas: list[int]) -> wire.CreatePartitionsTopic:
 
 
 def test_a_topic_grows_by_partitions_like_those_it_has() -> None:
-    deciding = Deciding(brokers=3)
+    deciding = ControllerDriver(brokers=3)
     deciding.create("t", 2, 3)
     before = dict(deciding.image.topics_by_name["t"].partitions)
     assert deciding.ask(wire.Request([grown(5)])).results[0].error_code == 0
@@ -22,15 +22,15 @@ def test_a_topic_grows_by_partitions_like_those_it_has() -> None:
 
 
 def test_replicas_of_the_new_ones_may_be_given_by_hand() -> None:
-    deciding = Deciding(brokers=2)
+    deciding = ControllerDriver(brokers=2)
     deciding.create("t", 1)
     deciding.ask(wire.Request([grown(3, [2], [1])]))
     after = deciding.image.topics_by_name["t"].partitions
     assert [after[index].replicas for index in (1, 2)] == [(2,), (1,)]
 
 
-def test_to_validate_writes_nothing() -> None:
-    deciding = Deciding()
+def test_validate_only_writes_nothing() -> None:
+    deciding = ControllerDriver()
     deciding.create("t")
     response, written = deciding.decide(wire.Request([grown(3)], validate_only=True))
     assert response.results[0].error_code == 0
@@ -51,10 +51,10 @@ def test_to_validate_writes_nothing() -> None:
         ([grown(20_000)], 44, "Excessively large number of partitions per request."),
     ],
 )
-def test_kafkas_answers_to_what_cannot_be(
+def test_invalid_requests_get_kafkas_errors(
     topics: list[wire.CreatePartitionsTopic], code: int, sentence: str | None
 ) -> None:
-    deciding = Deciding(brokers=2)
+    deciding = ControllerDriver(brokers=2)
     deciding.create("t", 2)
     response, written = deciding.decide(wire.Request(topics))
     assert [result.error_code for result in response.results] == [code]

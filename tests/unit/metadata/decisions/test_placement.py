@@ -49,7 +49,7 @@ def test_a_fenced_broker_never_leads_and_is_taken_last() -> None:
         ([broker(1)], 0, "the replication factor must be positive"),
     ],
 )
-def test_what_cannot_be_placed_is_refused(
+def test_impossible_placements_are_refused(
     brokers: list[Broker], factor: int, sentence: str
 ) -> None:
     with pytest.raises(Refusal) as refused:

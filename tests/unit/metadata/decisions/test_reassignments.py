@@ -4,14 +4,14 @@ from ottla.protocol.messages import alter_partition
 from ottla.protocol.messages import alter_partition_reassignments as wire
 from ottla.protocol.messages import list_partition_reassignments as list_wire
 from ottla.protocol.metadata_records import PartitionChangeRecord
-from tests.unit.metadata.making import Deciding
+from tests.unit.metadata.controller_driver import ControllerDriver
 
 
 class Moving:
     """Four brokers, and a partition on two of them."""
 
     def __init__(self) -> None:
-        self.deciding = Deciding(brokers=4)
+        self.deciding = ControllerDriver(brokers=4)
         self.deciding.create("t", 1, 2)
         self.elsewhere = sorted({1, 2, 3, 4}.difference(self.partition.replicas))
 
@@ -31,7 +31,7 @@ class Moving:
         return self.deciding.ask(list_wire.Request(topics=topics if indexes else None)).topics
 
     def in_sync(self, *nodes: int) -> None:
-        """The leader says that these are."""
+        """The leader proposes these as ISR."""
         now, epochs = self.partition, self.deciding.epochs
         part = alter_partition.RequestPartitionData(
             0, now.leader_epoch, [], [alter_partition.BrokerState(n, epochs[n]) for n in nodes],
@@ -41,7 +41,7 @@ class Moving:
         self.deciding.ask(alter_partition.Request(now.leader, epochs[now.leader], [topic]))
 
 
-def test_a_move_adds_then_removes() -> None:
+def test_a_reassignment_adds_then_removes_replicas() -> None:
     moving = Moving()
     before, target = moving.partition, moving.elsewhere
     assert moving.move(target) == 0
@@ -49,7 +49,8 @@ def test_a_move_adds_then_removes() -> None:
     assert moving.partition.adding == tuple(target)
     assert moving.partition.leader == before.leader
     moving.in_sync(*before.isr, target[0])
-    assert moving.partition.removing == tuple(sorted(before.replicas))  # Not all are there yet.
+    # Not all new replicas are in sync yet.
+    assert moving.partition.removing == tuple(sorted(before.replicas))
     moving.in_sync(*moving.partition.isr, target[1])
     after = moving.partition
     assert (after.replicas, set(after.isr)) == (tuple(target), set(target))
@@ -65,7 +66,7 @@ def test_the_new_replicas_know_their_directories() -> None:
         assert moving.partition.directory_of(node) == bytes([node] * 16)  # type: ignore[arg-type]
 
 
-def test_another_order_of_the_same_replicas_is_done_at_once() -> None:
+def test_reordering_the_same_replicas_completes_at_once() -> None:
     moving = Moving()
     backwards = list(reversed(moving.partition.replicas))
     moving.move(backwards)
@@ -73,7 +74,7 @@ def test_another_order_of_the_same_replicas_is_done_at_once() -> None:
     assert moving.listed() == []
 
 
-def test_fewer_replicas_are_done_at_once_if_one_in_sync_stays() -> None:
+def test_removing_replicas_completes_at_once_if_one_in_sync_stays() -> None:
     moving = Moving()
     stays = moving.partition.replicas[1]
     moving.move([stays])
@@ -81,7 +82,7 @@ def test_fewer_replicas_are_done_at_once_if_one_in_sync_stays() -> None:
     assert moving.partition.leader == stays
 
 
-def test_a_move_is_listed_while_it_lasts() -> None:
+def test_a_reassignment_is_listed_until_it_completes() -> None:
     moving = Moving()
     assert moving.listed() == []
     before = sorted(moving.partition.replicas)
@@ -99,7 +100,7 @@ def test_a_move_is_listed_while_it_lasts() -> None:
     assert moving.listed(1) == []
 
 
-def test_a_move_can_be_cancelled() -> None:
+def test_a_reassignment_can_be_cancelled() -> None:
     moving = Moving()
     before = moving.partition
     assert moving.move(None) == ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
@@ -110,7 +111,7 @@ def test_a_move_can_be_cancelled() -> None:
     assert set(after.replicas) == set(before.replicas)
     assert (after.isr, after.adding, after.removing) == (before.isr, (), ())
     assert after.leader == before.leader
-    assert after.leader_epoch == before.leader_epoch + 1  # Who was to join must stop.
+    assert after.leader_epoch == before.leader_epoch + 1  # New replicas must stop fetching.
 
 
 def test_a_cancellation_that_would_lose_records_is_refused() -> None:
@@ -124,7 +125,7 @@ def test_a_cancellation_that_would_lose_records_is_refused() -> None:
     assert moving.move(None) == ErrorCode.INVALID_REPLICA_ASSIGNMENT
 
 
-def test_a_move_that_cannot_be_is_refused() -> None:
+def test_an_invalid_reassignment_is_refused() -> None:
     moving = Moving()
     unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert moving.move([1, 2], topic="nope") == unknown
@@ -133,7 +134,7 @@ def test_a_move_that_cannot_be_is_refused() -> None:
         assert moving.move(replicas) == ErrorCode.INVALID_REPLICA_ASSIGNMENT
 
 
-def test_the_replication_factor_may_be_held_fast() -> None:
+def test_a_change_of_the_replication_factor_can_be_disallowed() -> None:
     moving = Moving()
     refused = moving.move([1, 2, 3], allow_replication_factor_change=False)
     assert refused == ErrorCode.INVALID_REPLICATION_FACTOR

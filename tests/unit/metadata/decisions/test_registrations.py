@@ -9,14 +9,14 @@ from ottla.protocol.metadata_records import (
     FeatureLevelRecord,
     PartitionChangeRecord,
 )
-from tests.unit.metadata.making import Deciding
+from tests.unit.metadata.controller_driver import ControllerDriver
 
-DISK = b"\1" * 16  # What broker 1 registers.
+DISK = b"\1" * 16  # The directory of broker 1.
 OTHER_DISK = b"o" * 16
 
 
 def test_a_controller_is_known_by_its_registration() -> None:
-    deciding = Deciding()
+    deciding = ControllerDriver()
     request = controller_registration.Request(
         1,
         b"i" * 16,
@@ -30,13 +30,13 @@ def test_a_controller_is_known_by_its_registration() -> None:
 
 
 def test_an_old_cluster_has_no_such_registrations() -> None:
-    deciding = Deciding()
+    deciding = ControllerDriver()
     deciding.write(FeatureLevelRecord("metadata.version", 14))
     assert deciding.ask(controller_registration.Request()).code == ErrorCode.UNSUPPORTED_VERSION
 
 
 def assignment(
-    deciding: Deciding, topic_id: bytes, *indexes: int, disk: bytes = DISK
+    deciding: ControllerDriver, topic_id: bytes, *indexes: int, disk: bytes = DISK
 ) -> dirs.Request:
     partitions = [dirs.RequestPartitionData(index) for index in indexes]
     return dirs.Request(
@@ -50,8 +50,8 @@ def codes(response: dirs.Response) -> list[int]:
     return [p.error_code for d in response.directories for t in d.topics for p in t.partitions]
 
 
-def test_a_broker_says_in_which_directory_a_replica_lies() -> None:
-    deciding = Deciding(brokers=0)
+def test_a_broker_reports_the_directory_of_a_replica() -> None:
+    deciding = ControllerDriver(brokers=0)
     deciding.register(1, log_dirs=[DISK, OTHER_DISK])
     deciding.heartbeat(1)
     deciding.create("t", 2)
@@ -68,8 +68,8 @@ def test_a_broker_says_in_which_directory_a_replica_lies() -> None:
     assert written == []
 
 
-def test_a_replica_that_is_not_there_is_refused() -> None:
-    deciding = Deciding(brokers=2)
+def test_an_unknown_replica_is_refused() -> None:
+    deciding = ControllerDriver(brokers=2)
     deciding.create("t", 2)
     topic = deciding.image.topics_by_name["t"]
     elsewhere = next(i for i, p in topic.partitions.items() if 1 not in p.replicas)
@@ -80,7 +80,7 @@ def test_a_replica_that_is_not_there_is_refused() -> None:
 
 
 def test_a_replica_in_a_lost_directory_leaves_its_isr() -> None:
-    deciding = Deciding(brokers=2)
+    deciding = ControllerDriver(brokers=2)
     deciding.create("t", 1, 2)
     topic = deciding.image.topics_by_name["t"].id
     deciding.ask(assignment(deciding, topic, 0, disk=b"x" * 16))
@@ -89,9 +89,9 @@ def test_a_replica_in_a_lost_directory_leaves_its_isr() -> None:
     assert (partition.leader, partition.isr) == (2, (2,))
 
 
-def test_a_lost_replica_stays_eligible_while_nobody_else_in_sync_was_heard() -> None:
-    """The others may have lost power: then what it has is waited for."""
-    deciding = Deciding(brokers=3, features={"eligible.leader.replicas.version": 1})
+def test_a_lost_replica_stays_eligible_without_contact_of_other_in_sync_replicas() -> None:
+    """The others may have lost power: then its records are waited for."""
+    deciding = ControllerDriver(brokers=3, features={"eligible.leader.replicas.version": 1})
     deciding.create("t", 1, 3, min_insync_replicas="3")
     topic = deciding.image.topics_by_name["t"].id
     deciding.heartbeat(1, want_fence=True)
@@ -107,9 +107,9 @@ def test_a_lost_replica_stays_eligible_while_nobody_else_in_sync_was_heard() -> 
     assert deciding.image.topics_by_name["t"].partitions[0].elr == ()
 
 
-def alone_in_sync() -> tuple[Deciding, bytes]:
-    """Broker 1 leads, broker 2 is eligible; two have to be in sync."""
-    deciding = Deciding(brokers=3)
+def alone_in_sync() -> tuple[ControllerDriver, bytes]:
+    """Broker 1 leads, broker 2 is eligible; the minimum is two."""
+    deciding = ControllerDriver(brokers=3)
     deciding.write(FeatureLevelRecord("eligible.leader.replicas.version", 1))
     deciding.create("t", 1, 3)
     topic = deciding.image.topics_by_name["t"].id
@@ -133,7 +133,7 @@ def test_a_lost_replica_is_waited_for_while_the_eligible_one_is_gone() -> None:
     deciding.ask(assignment(deciding, topic, 0, disk=LOST_DIRECTORY))
     partition = deciding.image.topics_by_name["t"].partitions[0]
     assert (partition.leader, partition.isr, partition.elr) == (-1, (), (1, 2))
-    deciding.heartbeat(2)  # It is back, and leads; whoever is lost says so again.
+    deciding.heartbeat(2)  # It returns and leads; the lost replica is reported again.
     partition = deciding.image.topics_by_name["t"].partitions[0]
     assert (partition.leader, partition.isr, partition.elr) == (2, (2,), (1,))
     deciding.ask(assignment(deciding, topic, 0, disk=LOST_DIRECTORY))

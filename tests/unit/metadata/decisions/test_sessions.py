@@ -12,15 +12,15 @@ def test_a_silent_broker_loses_its_session() -> None:
     assert sessions.expired(Monotonic(9100)) == [OTHER]
 
 
-def test_a_node_counts_as_heard_once_its_new_process_was_found_whole() -> None:
+def test_a_new_incarnation_proved_intact_counts_as_contact() -> None:
     sessions = Sessions(9000, OWN)
-    assert not sessions.is_heard(OTHER)
-    sessions.found_whole(OTHER)
-    assert sessions.is_heard(OTHER)
+    assert not sessions.has_contacted(OTHER)
+    sessions.proved_intact(OTHER)
+    assert sessions.has_contacted(OTHER)
     assert sessions.next_deadline() is None
 
 
-def test_the_next_deadline_is_that_of_the_longest_silence() -> None:
+def test_the_next_deadline_is_the_earliest_session_end() -> None:
     sessions = Sessions(9000, OWN)
     assert sessions.next_deadline() is None
     sessions.touch(OTHER, Monotonic(100))
@@ -50,7 +50,7 @@ def test_a_hand_over_is_known_once_all_others_have_read_it() -> None:
     assert sessions.is_hand_over_known(two, [one, three])  # It led nothing.
 
 
-def test_how_long_a_broker_was_silent() -> None:
+def test_silent_for_is_the_time_since_the_last_heartbeat() -> None:
     sessions = Sessions(9_000, NodeId(9))
     sessions.touch(NodeId(1), Monotonic(100))
     assert sessions.silent_for(NodeId(1), Monotonic(350)) == 250

@@ -8,7 +8,7 @@ from ottla.model.types import NodeId
 from ottla.protocol import metadata_records as records
 from ottla.protocol.messages import create_topics as wire
 from tests.cpu import cpu_seconds
-from tests.unit.metadata.making import Deciding
+from tests.unit.metadata.controller_driver import ControllerDriver
 
 Topic, Assignment, Config = (
     wire.CreatableTopic,
@@ -18,7 +18,7 @@ Topic, Assignment, Config = (
 
 
 def test_a_topic_is_written_before_its_configs_and_these_before_its_partitions() -> None:
-    deciding = Deciding()
+    deciding = ControllerDriver()
     topic = Topic("t", 2, 1, [], [Config("retention.ms", "5")])
     response, written = deciding.decide(wire.Request([topic]))
     kinds = [type(record).__name__ for record in written]
@@ -30,7 +30,7 @@ def test_a_topic_is_written_before_its_configs_and_these_before_its_partitions()
 
 
 def test_a_new_partition_is_led_by_its_first_replica_in_epoch_zero() -> None:
-    deciding = Deciding(brokers=3)
+    deciding = ControllerDriver(brokers=3)
     deciding.create("t", 3, 3)
     for partition in deciding.image.topics_by_name["t"].partitions.values():
         assert partition.leader == partition.replicas[0]
@@ -41,13 +41,13 @@ def test_a_new_partition_is_led_by_its_first_replica_in_epoch_zero() -> None:
 
 def test_minus_one_takes_the_brokers_defaults() -> None:
     settings = ControllerSettings(NodeId(1), partitions_default=4, replication_factor_default=2)
-    result = Deciding(brokers=2, settings=settings).create("t", -1, -1)
+    result = ControllerDriver(brokers=2, settings=settings).create("t", -1, -1)
     assert (result.num_partitions, result.replication_factor) == (4, 2)
 
 
 def test_the_answer_names_every_config_and_where_it_comes_from() -> None:
     settings = ControllerSettings(NodeId(1), broker_configs={"log.retention.hours": "2"})
-    deciding = Deciding(settings=settings)
+    deciding = ControllerDriver(settings=settings)
     deciding.write(records.ConfigRecord(4, "", "log.segment.bytes", "2000000"))
     configs = {c.name: c for c in deciding.create("t", cleanup_policy="compact").configs}
     assert (configs["cleanup.policy"].value, configs["cleanup.policy"].config_source) == (
@@ -62,20 +62,20 @@ def test_the_answer_names_every_config_and_where_it_comes_from() -> None:
     assert list(configs) == sorted(configs)
 
 
-def test_to_validate_writes_nothing_and_answers_the_same() -> None:
-    deciding = Deciding()
+def test_validate_only_writes_nothing_and_answers_the_same() -> None:
+    deciding = ControllerDriver()
     response, written = deciding.decide(wire.Request([Topic("t", 2, 1)], validate_only=True))
     assert response.topics[0].num_partitions == 2
     assert written == []
 
 
-def test_what_topics_do_not_set_is_described_once() -> None:
+def test_default_configs_are_described_once_for_all_topics() -> None:
     topics = [
         Topic("a", 1, 1),
         Topic("b", 1, 1, [], [Config("retention.ms", "5")]),
         Topic("c", 1, 1),
     ]
-    response, _ = Deciding().decide(wire.Request(topics))
+    response, _ = ControllerDriver().decide(wire.Request(topics))
     a, b, c = (topic.configs for topic in response.topics)
     assert a is c
     differing = [two.name for one, two in zip(a, b, strict=True) if one is not two]
@@ -87,23 +87,23 @@ def test_thousands_of_topics_with_configs_of_their_own_cost_little_each() -> Non
         Topic(f"t{number}", 1, 1, [], [Config("retention.ms", str(number))])
         for number in range(2000)
     ]
-    response, _ = Deciding(brokers=3).decide(wire.Request(topics))
+    response, _ = ControllerDriver(brokers=3).decide(wire.Request(topics))
     assert not any(topic.error_code for topic in response.topics)
-    seconds = cpu_seconds(lambda: Deciding(brokers=3).decide(wire.Request(topics)))
-    assert seconds < 0.4  # 0.12 s; to describe every config of every topic takes 2 s.
+    seconds = cpu_seconds(lambda: ControllerDriver(brokers=3).decide(wire.Request(topics)))
+    assert seconds < 0.4  # 0.12 s; describing every config of every topic takes 2 s.
 
 
-def test_thousands_of_names_that_come_twice_cost_as_much_as_others() -> None:
+def test_thousands_of_duplicate_names_cost_little() -> None:
     names = [f"t{number}" for number in range(5000)] * 2
     topics = [Topic(name, 1, 1) for name in names]
-    response, _ = Deciding().decide(wire.Request(topics))
+    response, _ = ControllerDriver().decide(wire.Request(topics))
     assert [topic.name for topic in response.topics] == names[:5000]
-    seconds = cpu_seconds(lambda: Deciding().decide(wire.Request(topics)))
-    assert seconds < 1  # A list that is searched for each name takes several seconds.
+    seconds = cpu_seconds(lambda: ControllerDriver().decide(wire.Request(topics)))
+    assert seconds < 1  # A linear search for each name takes several seconds.
 
 
 def test_replicas_may_be_given_by_hand() -> None:
-    deciding = Deciding(brokers=3)
+    deciding = ControllerDriver(brokers=3)
     topic = Topic("t", -1, -1, [Assignment(1, [3, 1]), Assignment(0, [2, 3])])
     assert deciding.ask(wire.Request([topic])).topics[0].error_code == 0
     partitions = deciding.image.topics_by_name["t"].partitions
@@ -138,10 +138,10 @@ def test_replicas_may_be_given_by_hand() -> None:
         ),
     ],
 )
-def test_kafkas_answers_to_what_cannot_be(
+def test_invalid_requests_get_kafkas_errors(
     topic: wire.CreatableTopic, code: int, sentence: str
 ) -> None:
-    deciding = Deciding(brokers=3)
+    deciding = ControllerDriver(brokers=3)
     deciding.create("there")
     deciding.create("a.b")
     response, written = deciding.decide(wire.Request([topic]))
@@ -150,8 +150,8 @@ def test_kafkas_answers_to_what_cannot_be(
     assert written == []
 
 
-def test_one_bad_topic_does_not_harm_the_others() -> None:
-    deciding = Deciding()
+def test_one_bad_topic_does_not_fail_the_others() -> None:
+    deciding = ControllerDriver()
     topics = [Topic("good", 1, 1), Topic("bad", 0, 1), Topic("twice", 1, 1), Topic("twice", 1, 1)]
     response = deciding.ask(wire.Request(topics))
     codes: dict[Any, int] = {result.name: result.error_code for result in response.topics}
@@ -161,13 +161,15 @@ def test_one_bad_topic_does_not_harm_the_others() -> None:
 
 
 def test_more_partitions_than_one_batch_holds_are_refused_as_a_whole() -> None:
-    reply, written = Deciding().decide(wire.Request([Topic("a", 6000, 1), Topic("b", 6000, 1)]))
+    reply, written = ControllerDriver().decide(
+        wire.Request([Topic("a", 6000, 1), Topic("b", 6000, 1)])
+    )
     assert reply.code == ErrorCode.POLICY_VIOLATION
     assert written == []
 
 
 def test_nothing_is_placed_while_every_broker_is_fenced() -> None:
-    deciding = Deciding(brokers=0)
+    deciding = ControllerDriver(brokers=0)
     deciding.register(1)
     result = deciding.create("t")
     assert result.error_code == ErrorCode.INVALID_REPLICATION_FACTOR

@@ -2,19 +2,19 @@ import pytest
 
 from ottla.model.types import ZERO_UUID
 from ottla.protocol.messages import delete_topics as wire
-from tests.unit.metadata.making import Deciding
+from tests.unit.metadata.controller_driver import ControllerDriver
 
 State = wire.DeleteTopicState
 UNKNOWN = b"u" * 16
 
 
-def answers(deciding: Deciding, *topics: State, names: tuple[str, ...] = ()) -> list[tuple]:
+def answers(deciding: ControllerDriver, *topics: State, names: tuple[str, ...] = ()) -> list[tuple]:
     response = deciding.ask(wire.Request(list(topics), list(names)))
     return sorted((r.name or "", r.error_code, r.error_message) for r in response.responses)
 
 
-def test_topics_go_by_name_and_by_id() -> None:
-    deciding = Deciding()
+def test_topics_are_deleted_by_name_and_by_id() -> None:
+    deciding = ControllerDriver()
     deciding.create("a")
     deciding.create("b", retention_ms="5")
     deciding.create("c")
@@ -36,8 +36,8 @@ def test_topics_go_by_name_and_by_id() -> None:
         ([State(None, UNKNOWN), State(None, UNKNOWN)], 42, "Duplicate topic id."),
     ],
 )
-def test_kafkas_answers_to_what_cannot_be(topics: list[State], code: int, sentence: str) -> None:
-    deciding = Deciding()
+def test_invalid_requests_get_kafkas_errors(topics: list[State], code: int, sentence: str) -> None:
+    deciding = ControllerDriver()
     deciding.create("t")
     response = deciding.ask(wire.Request(topics))
     assert [(r.error_code, r.error_message) for r in response.responses] == [(code, sentence)]
@@ -45,7 +45,7 @@ def test_kafkas_answers_to_what_cannot_be(topics: list[State], code: int, senten
 
 
 def test_a_name_and_an_id_of_the_same_topic_delete_nothing() -> None:
-    deciding = Deciding()
+    deciding = ControllerDriver()
     deciding.create("t")
     topic_id = deciding.image.topics_by_name["t"].id
     response = deciding.ask(wire.Request([State("t"), State(None, topic_id)]))

@@ -81,14 +81,14 @@ def test_a_flipped_bit_is_found_with_its_place(where: int) -> None:
     assert damaged.value.position == len(whole)
 
 
-def test_half_a_batch_is_no_batch() -> None:
+def test_an_incomplete_batch_is_damage() -> None:
     whole = bytes(made(TOPICS)[0].data)
     for size in (5, 30, len(whole) - 1):
         with pytest.raises(Damaged):
             list(batches.batches_in(whole[:size], "file"))
 
 
-def test_a_record_that_nobody_knows_is_damage() -> None:
+def test_an_unknown_record_type_is_damage() -> None:
     values = [b"\x01\x63\x00\x00"]
     (batch,) = [Batch(b) for b in batches.data_batches([values], 0, 0, NOW)]
     with pytest.raises(Damaged, match="key 99"):

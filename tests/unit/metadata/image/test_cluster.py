@@ -24,11 +24,11 @@ def test_a_broker_with_several_disks_chooses_by_itself() -> None:
     assert broker(DISK, OTHER_DISK).default_directory == UNASSIGNED_DIRECTORY
 
 
-def test_a_broker_that_names_no_disk_is_of_an_older_kind() -> None:
+def test_a_broker_without_directory_ids_is_of_an_older_release() -> None:
     assert broker().default_directory == MIGRATING_DIRECTORY
 
 
-def test_a_partition_knows_where_each_replica_lies() -> None:
+def test_a_partition_knows_the_directory_of_each_replica() -> None:
     partition = Partition(ONE, 0, 0, (ONE, TWO), (ONE,), directories=(DISK, OTHER_DISK))
     assert partition.directory_of(TWO) == OTHER_DISK
     assert partition.directory_of(NodeId(9)) == UNASSIGNED_DIRECTORY
@@ -39,7 +39,7 @@ def test_only_kafkas_own_topics_are_internal() -> None:
     assert not Topic("__mine", DISK, {}).is_internal
 
 
-def test_a_replica_on_a_disk_that_its_broker_lost_is_offline() -> None:
+def test_a_replica_on_a_lost_disk_is_offline() -> None:
     def on(directory: bytes) -> bool:
         partition = Partition(ONE, 0, 0, (ONE,), (ONE,), directories=(directory,))
         return broker(DISK).has_disk_of(partition)

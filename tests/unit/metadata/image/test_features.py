@@ -27,20 +27,20 @@ def test_records_are_written_in_the_version_that_the_cluster_reads() -> None:
     assert record_version(TopicRecord(), 30) == 0
 
 
-def test_a_change_of_a_broker_takes_the_lowest_version_that_holds_it() -> None:
+def test_broker_change_record_has_the_lowest_sufficient_version() -> None:
     assert record_version(BrokerRegistrationChangeRecord(fenced=1), 30) == 0
     assert record_version(BrokerRegistrationChangeRecord(in_controlled_shutdown=1), 30) == 1
     assert record_version(BrokerRegistrationChangeRecord(log_dirs=[b"d" * 16]), 30) == 2
     assert record_version(BrokerRegistrationChangeRecord(cordoned_log_dirs=[]), 30) == 3
 
 
-def test_what_is_not_served_is_kept_and_not_advertised() -> None:
+def test_unserved_features_are_kept_and_not_advertised() -> None:
     features = {"metadata.version": 30, "share.version": 1}
     assert advertised(features) == {"metadata.version": 30}
     assert kept_but_not_served(features) == {"share.version": 1}
 
 
-def test_a_node_alone_finalizes_what_it_serves_once() -> None:
+def test_a_single_node_finalizes_served_features_once() -> None:
     raised = [FeatureLevelRecord("group.version", 1)]
     assert raised_alone({"metadata.version": 30}) == raised
     assert raised_alone({"metadata.version": 22}) == raised

@@ -5,7 +5,7 @@ from ottla.metadata.image.image import ClusterImage, InconsistentRecord
 from ottla.protocol import metadata_records as records
 from ottla.protocol.metadata_records import MetadataRecord
 from ottla.protocol.security_records import EntityData
-from tests.unit.metadata.making import replayed
+from tests.unit.metadata.controller_driver import replayed
 
 TOPIC, OTHER = b"t" * 16, b"o" * 16
 
@@ -53,7 +53,7 @@ def test_a_change_without_a_leader_keeps_the_leader_epoch() -> None:
     assert (after.isr, after.leader_epoch, after.partition_epoch) == ((1,), 3, 8)
 
 
-def test_a_change_says_only_what_changes() -> None:
+def test_partition_change_keeps_fields_it_does_not_name() -> None:
     after = (
         with_topic(
             change(isr=[], leader=-1, eligible_leader_replicas=[1], last_known_elr=[1]),
@@ -69,12 +69,12 @@ def test_a_change_says_only_what_changes() -> None:
     assert (after.replicas, after.directories) == ((1, 3), (b"a" * 16, b"c" * 16))
 
 
-def test_a_partition_without_directories_is_of_an_older_kind() -> None:
+def test_a_partition_without_directories_is_of_an_older_release() -> None:
     image = replayed([records.TopicRecord("t", TOPIC), partition(directories=[])])
     assert image.topics_by_id[TOPIC].partitions[0].directories == (MIGRATING_DIRECTORY,) * 2
 
 
-def test_a_topic_that_someone_holds_does_not_change() -> None:
+def test_a_published_topic_does_not_change() -> None:
     image = with_topic()
     image.take_delta()
     held = image.topics_by_name["t"]
@@ -96,7 +96,7 @@ def test_removing_a_topic_removes_its_configs() -> None:
     assert delta.configs == {(2, "t")}
 
 
-def test_a_name_may_go_and_come_back_in_one_delta() -> None:
+def test_a_topic_may_be_deleted_and_recreated_in_one_delta() -> None:
     image = with_topic()
     image.take_delta()
     image.apply(9, records.RemoveTopicRecord(TOPIC))
@@ -176,7 +176,7 @@ def test_clearing_the_elr_clears_that_of_the_named_topic_or_of_all() -> None:
     assert other.topics_by_id[TOPIC].partitions[0].elr == (2,)
 
 
-def test_what_is_not_served_here_is_kept_all_the_same() -> None:
+def test_records_of_unserved_features_are_kept() -> None:
     acl = records.AccessControlEntryRecord(id=b"a" * 16, principal="User:x")
     scram = records.UserScramCredentialRecord("u", 1, b"salt", b"s", b"k", 4096)
     token = records.DelegationTokenRecord("o", "r", token_id="t")
@@ -223,7 +223,7 @@ def test_a_feature_at_level_zero_is_not_finalized() -> None:
         records.ClearElrRecord("nobody"),
     ],
 )
-def test_a_record_that_fits_nothing_before_it_is_found_out(record: MetadataRecord) -> None:
+def test_a_record_that_contradicts_earlier_ones_is_refused(record: MetadataRecord) -> None:
     image = with_topic()
     with pytest.raises(InconsistentRecord):
         image.apply(9, record)

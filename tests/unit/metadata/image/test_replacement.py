@@ -1,4 +1,4 @@
-"""What differs between two images is told as if it had been written step by step."""
+"""The delta between two images equals the one of the records in between."""
 
 from ottla.metadata.image.image import ClusterImage
 from ottla.metadata.image.replacement import delta_between

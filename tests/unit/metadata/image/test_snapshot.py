@@ -2,12 +2,12 @@ from ottla.metadata.image.image import ClusterImage
 from ottla.metadata.image.snapshot import broker_record, partition_record, records_of
 from ottla.protocol import metadata_records as records
 from ottla.protocol.security_records import EntityData
-from tests.unit.metadata.making import CLUSTER, Deciding, replayed, state_of
+from tests.unit.metadata.controller_driver import CLUSTER, ControllerDriver, replayed, state_of
 
 
 def full_image() -> ClusterImage:
-    """Something of every kind that a snapshot has to keep."""
-    deciding = Deciding(brokers=3, features={"group.version": 1})
+    """An image with every kind of state that a snapshot keeps."""
+    deciding = ControllerDriver(brokers=3, features={"group.version": 1})
     deciding.create("a", 3, 2, retention_ms="5")
     deciding.create("b", 1)
     deciding.write(
@@ -55,7 +55,7 @@ def test_metadata_version_comes_first() -> None:
     assert first == records.FeatureLevelRecord("metadata.version", 30)
 
 
-def test_an_older_cluster_is_told_only_what_it_knows() -> None:
+def test_records_for_an_older_metadata_version_omit_newer_fields() -> None:
     image = full_image()
     partition = image.topics_by_name["a"].partitions[0]
     assert partition_record(b"t" * 16, 0, partition, 16).directories == []

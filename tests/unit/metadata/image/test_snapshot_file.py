@@ -10,7 +10,7 @@ from ottla.metadata.image.snapshot_file import (
 from ottla.model.errors import Damaged
 from ottla.model.types import WallTime
 from ottla.protocol.control_records import Endpoint, KRaftVersionFeature, Voter, VotersRecord
-from tests.unit.metadata.making import Deciding
+from tests.unit.metadata.controller_driver import ControllerDriver
 
 NOW = WallTime(1_700_000_000_000)
 VOTERS = VotersRecord(
@@ -20,7 +20,7 @@ VOTERS = VotersRecord(
 
 
 def written(voters: VotersRecord | None = None) -> bytes:
-    deciding = Deciding()
+    deciding = ControllerDriver()
     deciding.create("t", 2)
     batches = snapshot_bytes(
         records_of(deciding.image), 30, now=NOW, last_timestamp=77, epoch=3, voters=voters
@@ -41,7 +41,7 @@ def test_a_snapshot_is_read_as_it_was_written() -> None:
     ]
 
 
-def test_static_voters_are_not_in_it() -> None:
+def test_snapshot_of_static_voters_names_no_voters() -> None:
     snapshot = read_snapshot(written(), "file")
     assert (snapshot.kraft_version, snapshot.voters) == (0, None)
 
@@ -54,13 +54,13 @@ def test_a_snapshot_that_is_not_whole_is_damaged() -> None:
         assert damaged.value.path == "the.checkpoint"
 
 
-def test_what_follows_the_footer_is_damage() -> None:
+def test_bytes_after_the_footer_are_damage() -> None:
     data = written()
     with pytest.raises(Damaged, match="after the footer"):
         read_snapshot(data + data, "file")
 
 
-def test_what_precedes_the_header_is_damage() -> None:
+def test_records_before_the_header_are_damage() -> None:
     data = written()
     header_size = int.from_bytes(data[8:12]) + 12
     with pytest.raises(Damaged, match="header"):

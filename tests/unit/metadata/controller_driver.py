@@ -1,4 +1,4 @@
-"""Controllers with brokers, and decisions applied, for the tests of this folder."""
+"""A controller with brokers, whose decisions are applied, for the tests of this folder."""
 
 # ruff: noqa: ANN401  Requests and records are of whatever class their API has.
 
@@ -6,7 +6,7 @@ from itertools import count
 from random import Random
 from typing import Any
 
-from ottla.metadata.decisions.context import ControllerSettings, Surroundings
+from ottla.metadata.decisions.context import ControllerSettings, DecisionContext
 from ottla.metadata.decisions.controller import Controller
 from ottla.metadata.image.features import METADATA_VERSION, METADATA_VERSION_MAX, SUPPORTED
 from ottla.metadata.image.ids import new_uuid
@@ -19,7 +19,7 @@ CLUSTER = "aZSxcrjtRrO_dWhnyP37Bw"
 NOW = Monotonic(1_000)
 
 
-class Deciding:
+class ControllerDriver:
     """A controller whose decisions are appended and applied at once."""
 
     def __init__(
@@ -54,7 +54,7 @@ class Deciding:
         )
 
     def fail_over(self) -> None:
-        """Another controller goes on with what is committed: it has heard no broker."""
+        """Another controller takes over the committed state: no broker has contacted it."""
         self.image.take_delta()
         self.controller = self._controller(self.image.frozen())
         self.controller.activated(NOW)
@@ -64,8 +64,8 @@ class Deciding:
         return self.controller.image
 
     @property
-    def around(self) -> Surroundings:
-        return self.controller._around
+    def context(self) -> DecisionContext:
+        return self.controller._context
 
     def write(self, *records: Any) -> None:
         for record in records:
@@ -73,7 +73,7 @@ class Deciding:
             self.controller.apply(self.image.offset + 1, record)
 
     def ask(self, request: Any, now: int = NOW) -> Any:
-        """The reply, with what was decided applied."""
+        """The reply; the decision is applied."""
         reply, records = self.decide(request, now)
         self.write(*records)
         return reply
@@ -133,7 +133,7 @@ class Deciding:
 
 
 def state_of(image: ClusterImage) -> dict[str, Any]:
-    """All that an image says, without how it came to say it."""
+    """All contents of an image, without its history."""
     passing = {"offset", "_changes", "_transaction"}
     return {name: value for name, value in vars(image).items() if name not in passing}
 

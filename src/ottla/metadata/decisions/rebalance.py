@@ -1,27 +1,25 @@
-"""The controller moves replicas by itself: off brokers that are drained or lost, onto new ones.
+"""Automatic replica moves: off drained or lost brokers, onto new ones.
 
-So it does with a replica whose disk failed, if its broker has found no other place for it for
-long: its other disks may be full.
+A replica whose disk failed is moved too, if its broker has not found another place for it for long:
+its other disks may be full.
 
-A few partitions at a time, each a reassignment like any other: it is listed, can be cancelled, and
-ends when the new replica is in sync. Who is to be emptied comes first; then, while some broker
-has clearly more replicas than another, the difference is evened out. Racks are kept apart where
-they were.
+A few partitions at a time, each an ordinary reassignment: it is listed, can be cancelled, and ends
+when the new replica is in sync. Brokers to be emptied come first; then, while some broker has
+clearly more replicas than another, the difference is evened out. Rack separation is preserved.
 """
 
 from collections import Counter
 from collections.abc import Collection, Iterator
 from typing import Final
 
-from ottla.metadata.decisions.context import Surroundings, is_drained
+from ottla.metadata.decisions.context import DecisionContext, is_drained
 from ottla.metadata.decisions.reassignments import is_moving, move
 from ottla.metadata.image.cluster import Partition, Topic
 from ottla.metadata.image.image import ClusterImage
 from ottla.model.types import Millis, Monotonic, NodeId, Uuid
 from ottla.protocol.metadata_records import PartitionChangeRecord
 
-# How many replicas one broker may have more than another before it is worth a move: placement by
-# chance is never quite even.
+# Smallest difference in replica counts that causes a move: random placement is never quite even.
 DIFFERENCE_MAX: Final = 3
 DIFFERENCE_SHARE_MAX: Final = 0.1
 
@@ -30,9 +28,9 @@ Replica = tuple[Uuid, int, NodeId]
 
 
 class Absences:
-    """Since when each broker has been away, and each replica without a disk.
+    """Time since each broker has been away, and each replica without a disk.
 
-    Soft state, so a new controller counts anew.
+    Soft state: starts at zero with a new controller.
     """
 
     def __init__(self) -> None:
@@ -56,13 +54,13 @@ class Absences:
 
 
 def next_moves(
-    around: Surroundings,
+    context: DecisionContext,
     lost: Collection[NodeId],
     moves_max: int,
     homeless: Collection[Replica] = (),
 ) -> list[PartitionChangeRecord]:
-    """The moves to begin now, so that no more than `moves_max` partitions are on the move."""
-    image = around.image
+    """Moves to start now, so that at most `moves_max` partitions are being moved."""
+    image = context.image
     left = moves_max - sum(is_moving(partition) for _, _, partition in _all(image))
     usable = sorted(
         broker.id
@@ -73,7 +71,7 @@ def next_moves(
     usable = [node for node in usable if node not in without_place]
     if left <= 0 or not usable:
         return []
-    balance = _Balance(around, usable)
+    balance = _Balance(context, usable)
     balance.empty(lost, homeless, left)
     if not balance.moves and not any(is_moving(partition) for _, _, partition in _all(image)):
         balance.even_out(left)
@@ -81,10 +79,10 @@ def next_moves(
 
 
 class _Balance:
-    def __init__(self, around: Surroundings, usable: list[NodeId]) -> None:
+    def __init__(self, context: DecisionContext, usable: list[NodeId]) -> None:
         self.moves: list[PartitionChangeRecord] = []
-        self._around = around
-        self._image = around.image
+        self._context = context
+        self._image = context.image
         self._usable = usable
         self._load: Counter[NodeId] = Counter(dict.fromkeys(usable, 0))
         for _, _, partition in _all(self._image):
@@ -93,9 +91,9 @@ class _Balance:
     def empty(
         self, lost: Collection[NodeId], homeless: Collection[Replica], moves_max: int
     ) -> None:
-        """Replicas on brokers that are not to be used go elsewhere, where there is a place.
+        """Move replicas off unusable brokers, where another place exists.
 
-        One that is merely away, as in a restart, keeps its own.
+        A broker that is only restarting keeps its replicas.
         """
         for topic, index, partition in _all(self._image):
             if len(self.moves) >= moves_max:
@@ -117,7 +115,7 @@ class _Balance:
         return node in lost or node not in self._image.brokers or is_drained(self._image, node)
 
     def even_out(self, moves_max: int) -> None:
-        """From whoever has most to whoever has least, until there is no difference left."""
+        """Move replicas from the fullest to the emptiest broker until the counts are even."""
         loads = [self._load[node] for node in self._usable]
         allowed = max(DIFFERENCE_MAX, DIFFERENCE_SHARE_MAX * sum(loads) / len(loads))
         if max(loads) - min(loads) <= allowed:
@@ -145,7 +143,7 @@ class _Balance:
             others = [node for node in replicas if node != most]
             is_apart = self._rack(most) not in map(self._rack, others)
             if is_apart and self._rack(least) in map(self._rack, others):
-                continue  # It would lie in fewer racks than now.
+                continue  # The partition would span fewer racks.
             return topic, index, _replaced(replicas, most, least)
         return None
 
@@ -167,7 +165,7 @@ class _Balance:
         before = topic.partitions[index].replicas
         if replicas == before:
             return
-        change = move(self._around, topic, index, replicas)
+        change = move(self._context, topic, index, replicas)
         if change is not None:
             self.moves.append(change)
             self._load.subtract(before)
@@ -175,12 +173,12 @@ class _Balance:
 
 
 def _replaced(replicas: tuple[NodeId, ...], leaving: NodeId, coming: NodeId) -> tuple[NodeId, ...]:
-    """In the same place: whoever comes is preferred to lead as much as whoever goes was."""
+    """The new replica takes the position of the old one in the preference order."""
     return tuple(coming if node == leaving else node for node in replicas)
 
 
 def _without_disk(image: ClusterImage) -> Iterator[Replica]:
-    """Those of brokers that live, but lost what they had of it, where others are in sync."""
+    """Replicas of live brokers whose disk is lost, where others are in sync."""
     for topic, index, partition in _all(image):
         for node in partition.replicas:
             broker = image.brokers.get(node)
