@@ -1,1 +1,1 @@
-"""Kafka's wire format: messages as classes, and the code that writes and reads them. Pure."""
+"""Kafka's wire format: message classes, encoders and decoders. Pure."""

@@ -1,7 +1,7 @@
-"""Kafka's API keys, and which module of `messages` describes each of them.
+"""Kafka's API keys, and the module of `messages` for each.
 
-A module is imported when its API is first asked for: a broker serves some of them, a client few.
-Keys 4 to 7 belonged to the time of ZooKeeper and are dead. APIs of our own start at 20000.
+A module is imported on first use of its API: a broker serves some of them, a client few. Keys 4 to
+7 were used with ZooKeeper and are retired. Ottla's own APIs start at 20000.
 """
 
 from enum import IntEnum
@@ -104,7 +104,7 @@ class ApiKey(IntEnum):
     DELETE_SHARE_GROUP_OFFSETS = 92
 
 
-# From this version on, headers and bodies have compact lengths and tagged fields.
+# First flexible version of each API: compact lengths and tagged fields.
 FLEXIBLE_SINCE: Final[dict[int, int]] = {
     ApiKey.PRODUCE: 9,
     ApiKey.FETCH: 12,

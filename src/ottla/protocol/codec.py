@@ -1,10 +1,10 @@
-"""Messages to bytes and back, for every version that a message class names.
+"""Encoding and decoding of messages, for every version of a message class.
 
-The code for a class and a version is compiled when it is first needed (`encoder_source`,
-`decoder_source`). A field that has a value other than its default, in a version without that
-field, is left out if Kafka calls it ignorable, and else refused with UNSUPPORTED_VERSION: the
-caller would lose what it meant to say. A value that does not fit its type is our own mistake and
-raises ValueError. Whatever is wrong with bytes that we read raises ProtocolError.
+The code for a class and a version is compiled on first use (`encoder_source`, `decoder_source`). A
+field with a value other than its default, in a version without that field, is left out if Kafka
+calls it ignorable, and otherwise refused with UNSUPPORTED_VERSION, because its value would be lost.
+A value that does not fit its type is a bug of the caller and raises ValueError. Malformed input
+raises ProtocolError.
 """
 
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ def encode(message: object, version: int) -> bytes:
 
 
 def encode_into(message: object, version: int, out: bytearray) -> None:
-    """Append the message to `out`; what is there already stays, whatever happens."""
+    """Append the message to `out`; earlier contents stay unchanged, also on failure."""
     cls = type(message)
     encoder = _encoders.get((cls, version))
     if encoder is None:
@@ -55,8 +55,8 @@ def encode_into(message: object, version: int, out: bytearray) -> None:
 def encode_steps(message: object, version: int, out: bytearray) -> Iterator[None]:
     """The same in steps of a millisecond or two, for a message of any length.
 
-    Arrays of structs may be anything that has a length and can be iterated over: then their
-    elements can be made step by step, too. If it fails, `out` is of no use.
+    Arrays of structs may be any sized iterable, so that elements can be created lazily, too. On
+    failure, the contents of `out` are undefined.
     """
     cls = type(message)
     encoder = _stepping_encoders.get((cls, version))
@@ -70,21 +70,21 @@ def encode_steps(message: object, version: int, out: bytearray) -> Iterator[None
 
 
 def _does_not_fit(message: object, version: int, error: Exception) -> ValueError:
-    shown = f"{message!r:.200}"  # Whoever sent a long name must not fill the logs with it.
+    shown = f"{message!r:.200}"  # A long name in a message must not fill the log.
     return ValueError(f"{shown} does not fit version {version}: {error}")
 
 
 def decode(cls: type[M], buffer: Buffer, version: int, *, elements_max: int = ELEMENTS_MAX) -> M:
-    """The message in `buffer`; like Kafka, ignores what may follow it."""
+    """Decode the message in `buffer`; trailing bytes are ignored, as in Kafka."""
     return decode_from(cls, buffer, 0, version, elements_max=elements_max)[0]
 
 
 def decode_from(
     cls: type[M], buffer: Buffer, position: int, version: int, *, elements_max: int = ELEMENTS_MAX
 ) -> tuple[M, int]:
-    """The message at `position`, and where it ends.
+    """Decode the message at `position`; return it and its end position.
 
-    `elements_max` bounds the elements of all its arrays together, and its tagged fields.
+    `elements_max` bounds the number of elements of all arrays together, and of tagged fields.
     """
     decoder = _decoders.get((cls, version))
     if decoder is None:

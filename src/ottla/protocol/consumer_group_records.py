@@ -1,7 +1,7 @@
 """The records of consumer groups (KIP-848) in `__consumer_offsets`, as Kafka writes them.
 
-A group has an epoch; each member its metadata, what it shall own (the target) and what it owns
-(the current assignment); each regular expression the topics that it stood for.
+A group has an epoch; each member its metadata, a target assignment and a current assignment; each
+regular expression the topics that it matched.
 """
 
 from typing import ClassVar, Final

@@ -1,7 +1,7 @@
-"""What consumers put into the opaque bytes of the classic protocol: subscription and assignment.
+"""Subscription and assignment of consumers, in the opaque bytes of the classic protocol.
 
-Both begin with their version as two bytes; a reader takes what is newer than it knows for the
-newest that it knows, because versions only add fields at the end.
+Both start with their version as two bytes; a reader decodes a newer version as the newest known
+one, because versions only append fields.
 """
 
 from struct import Struct
@@ -56,7 +56,7 @@ M = TypeVar("M", ConsumerProtocolSubscription, ConsumerProtocolAssignment)
 
 
 def decode_versioned(cls: type[M], data: Buffer) -> tuple[M, int]:
-    """The message and its version; ProtocolError if the bytes are no such message."""
+    """The message and its version; ProtocolError if the bytes are malformed."""
     if len(data) < _VERSION.size:
         raise ProtocolError(f"{cls.__name__} of {len(data)} bytes has no version")
     version: int = _VERSION.unpack_from(data)[0]

@@ -143,7 +143,7 @@ _CLASSES: Final[dict[int, type[Control]]] = {
 
 
 def encode_control(kind: ControlType, control: Control) -> tuple[bytes, bytes]:
-    """The key and the value of the record."""
+    """Key and value of a control record."""
     assert type(control) is _CLASSES[kind], "the type in the key is that of the value"
     if isinstance(control, EndTxnMarker):
         value = _VERSION.pack(0) + encode(control, 0)
@@ -153,7 +153,7 @@ def encode_control(kind: ControlType, control: Control) -> tuple[bytes, bytes]:
 
 
 def control_type(key: Buffer) -> int:
-    """The type that a control record's key names, which need not be one that we know."""
+    """The type in a control record's key, which may be unknown."""
     try:
         version, kind = _KEY.unpack_from(key, 0)
     except struct_error as error:
@@ -165,7 +165,7 @@ def control_type(key: Buffer) -> int:
 
 
 def decode_control(key: Buffer, value: Buffer) -> tuple[ControlType, Control] | None:
-    """The type and the message; None for a type from the future, which readers pass over."""
+    """The type and the message; None for an unknown type, which readers skip."""
     kind = control_type(key)
     cls = _CLASSES.get(kind)
     if cls is None:
@@ -176,7 +176,7 @@ def decode_control(key: Buffer, value: Buffer) -> tuple[ControlType, Control] | 
         raise ProtocolError("a control record has no version") from error
     if version < 0:
         raise ProtocolError(f"a control record has version {version}")
-    if cls is EndTxnMarker:  # Later versions would only add fields at its end.
+    if cls is EndTxnMarker:  # Later versions would only append fields.
         return ControlType(kind), decode_from(EndTxnMarker, value, _VERSION.size, 0)[0]
     if version not in cls.VERSIONS:
         raise ProtocolError(f"there is no version {version} of {cls.__name__}")

@@ -1,9 +1,9 @@
-"""Writes the source of a decoder: straight-line Python for one message class and one version.
+"""Generates the source of a decoder: straight-line Python for one message class and one version.
 
-Neighbouring fields of fixed size are read with one `struct` call, and structs inside structs are
-unrolled in place, so that a decoder is one function without calls of its own on the usual path.
-What a peer can choose is checked before anything is allocated for it: a count against the bytes
-that remain and against the budget of elements, a length against the end of the buffer.
+Adjacent fixed-size fields are read with one `struct` call, and nested structs are inlined, so that
+a decoder is one function without calls on the usual path. Values chosen by a peer are checked
+before anything is allocated: a count against the remaining bytes and the element budget, a length
+against the end of the buffer.
 """
 
 from collections.abc import Callable
@@ -21,10 +21,11 @@ from ottla.protocol.schema import (
     fields_of,
 )
 
-# Elements of all arrays of one message together, and its tagged fields; what a broker says of
-# 250,000 partitions with three replicas each. A request may have fewer (`broker.request_budget`).
+# Limit of the elements of all arrays of one message, and of tagged fields: enough for the metadata
+# of 250,000 partitions with three replicas each. Requests have lower limits
+# (`broker.request_budget`).
 ELEMENTS_MAX: Final = 2_000_000
-REPLACEMENT_BYTES: Final = 3  # Of U+FFFD, which may stand for a single byte.
+REPLACEMENT_BYTES: Final = 3  # Of U+FFFD, which may replace a single byte.
 BYTES_PER_ELEMENT: Final = 1024  # A long string counts as several elements.
 
 Decoder = Callable[[varint.Buffer, int, int], tuple[Any, int]]
@@ -40,7 +41,7 @@ def compile_decoder(cls: type, version: int, flexible: bool) -> Decoder:
 
 
 def smallest_size(cls: type, version: int, flexible: bool) -> int:
-    """The fewest bytes that a struct can take: how many fit in what remains of a frame."""
+    """Minimum size of an encoded struct; bounds the count that fits the remaining bytes."""
     size = 1 if flexible else 0
     for field in fields_of(cls):
         if field.is_in(version) and field.tag is None:
@@ -80,7 +81,7 @@ class _Writer:
         }
         self.lines: list[str] = []
         self.indent = 1
-        self._run: list[tuple[str, str]] = []  # Fixed fields not yet read: target and kind.
+        self._run: list[tuple[str, str]] = []  # Pending fixed-size fields: target and kind.
         self._variables = 0
 
     def message(self, cls: type) -> None:
@@ -93,7 +94,7 @@ class _Writer:
         self.lines.append(" " * self.indent + line)
 
     def variable(self, prefix: str) -> str:
-        """A name used nowhere else, since all structs are unrolled into one function."""
+        """A unique name, since all structs are inlined into one function."""
         self._variables += 1
         return f"{prefix}{self._variables}"
 
@@ -149,7 +150,7 @@ class _Writer:
         self.write(f" {target} = None" if nullable else f" null({path!r})")
 
     def length(self, classic_kind: str, path: str) -> None:
-        """Set `n` to the length or count that comes next, -1 for null."""
+        """Set `n` to the next length or count, -1 for null."""
         if not self.flexible:
             self._run.append(("n", classic_kind))
             self.flush()
@@ -168,7 +169,7 @@ class _Writer:
         self.write("stop = position + n")
         self.write("if stop > end:")
         self.write(f" short({path!r}, n, end - position)")
-        if kind == "string":  # As Kafka does, what is not UTF-8 becomes U+FFFD.
+        if kind == "string":  # Invalid UTF-8 becomes U+FFFD, as in Kafka.
             read = f"{target} = str(buffer[position:stop], 'utf-8', 'replace')"
             self.write(f"if n < {BYTES_PER_ELEMENT}: {read}")
             self.write("else:")
@@ -266,7 +267,7 @@ class _Writer:
         self.indent -= 2
 
     def flush(self) -> None:
-        """Read the run of fixed fields with one call."""
+        """Read the pending fixed-size fields with one call."""
         if not self._run:
             return
         layout = Struct(">" + "".join(FIXED_CODES[kind] for _, kind in self._run))
@@ -287,7 +288,9 @@ def _long(path: str, size: int) -> NoReturn:
 
 
 def _check_fits(path: str, text: str) -> None:
-    """Kafka takes a string that grows by its replacements, and cannot answer with it."""
+    """Refuse a string that grows too long by replacements; Kafka accepts it, and cannot encode
+    it.
+    """
     size = len(text.encode())
     if size > STRING_BYTES_MAX:
         varint.fail(path, f"is not UTF-8, and has {size} bytes as such")

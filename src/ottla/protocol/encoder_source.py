@@ -1,4 +1,6 @@
-"""Writes the source of an encoder: straight-line Python for one message class and one version."""
+"""Generates the source of an encoder: straight-line Python for one message class and one
+version.
+"""
 
 from collections.abc import Callable, Iterator
 from struct import Struct, pack
@@ -12,7 +14,7 @@ from ottla.protocol.schema import FIXED_CODES, STRING_BYTES_MAX, UNSET, Field, f
 Encoder = Callable[[Any, bytearray], None]
 SteppingEncoder = Callable[[Any, bytearray], Iterator[None]]
 
-STEP: Final = 500  # Structs in arrays, each of which takes a few microseconds.
+STEP: Final = 500  # Structs of arrays per step; each takes a few microseconds.
 
 
 def compile_encoder(cls: type, version: int, flexible: bool) -> Encoder:
@@ -32,7 +34,7 @@ def _compiled(writer: "_Writer", cls: type) -> Any:  # noqa: ANN401
     writer.lines.append("def encode(o, out):")
     if writer.is_stepping:
         writer.write(f"left = {STEP}")
-        writer.write("if not left: yield")  # So that it is a generator, whatever its arrays are.
+        writer.write("if not left: yield")  # Makes it a generator even without arrays.
     writer.struct(cls, "o", cls.__name__)
     writer.flush()
     writer.write("return")
@@ -55,15 +57,15 @@ class _Writer:
         }
         self.lines: list[str] = []
         self.indent = 1
-        self.out = "out"  # Where bytes go: the message, or the value of a tagged field.
-        self._run: list[tuple[str, str]] = []  # Fixed fields not yet written: value and kind.
+        self.out = "out"  # Output variable: the message, or the value of a tagged field.
+        self._run: list[tuple[str, str]] = []  # Pending fixed-size fields: value and kind.
         self._variables = 0
 
     def write(self, line: str) -> None:
         self.lines.append(" " * self.indent + line)
 
     def variable(self, prefix: str) -> str:
-        """A name used nowhere else, since all structs are unrolled into one function."""
+        """A unique name, since all structs are inlined into one function."""
         self._variables += 1
         return f"{prefix}{self._variables}"
 
@@ -83,14 +85,14 @@ class _Writer:
             self.tags(tagged, source, path)
 
     def differs(self, field: Field, value: str) -> str:
-        """The condition under which the field does not have its default."""
+        """Condition under which the field differs from its default."""
         if field.default is None:
             return f"{value} is not None"
         if field.default is not UNSET:
             return f"{value} != {field.default!r}"
         if field.kind == "array":
             return f"{value} is None or len({value})"
-        # Field by field, since making a struct to compare with would cost more than the rest.
+        # Field by field, since creating a struct to compare with would cost more than the rest.
         inner = [self.differs(inner, f"{value}.{inner.name}") for inner in fields_of(field.of)]
         null = [f"{value} is None"] if field.is_nullable_in(self.version) else []
         return " or ".join([*null, *inner])
@@ -135,7 +137,7 @@ class _Writer:
         self.write(f"n = {count} + 1")
         self.write(f"if n < 128: {self.out}.append(n)")
         self.write("else:")
-        if classic_kind == "int16":  # Nobody could read a longer string.
+        if classic_kind == "int16":  # A longer string could not be read.
             self.write(f" if n > {STRING_BYTES_MAX + 1}: long(n - 1)")
         self.write(f" append_uvarint({self.out}, n)")
 
@@ -182,7 +184,7 @@ class _Writer:
             self.indent -= 1
 
     def tags(self, tagged: list[Field], source: str, path: str) -> None:
-        """Tagged fields that differ from their defaults, in the order of their tags."""
+        """Write tagged fields that differ from their defaults, in tag order."""
         if not tagged:
             self.write(f"{self.out}.append(0)")
             return
@@ -203,7 +205,7 @@ class _Writer:
         self.write(f"else: {self.out}.append(0)")
 
     def flush(self) -> None:
-        """Write the run of fixed fields with one call."""
+        """Write the pending fixed-size fields with one call."""
         if not self._run:
             return
         layout = Struct(">" + "".join(FIXED_CODES[kind] for _, kind in self._run))
@@ -215,7 +217,7 @@ class _Writer:
 
 
 def _long(size: int) -> NoReturn:
-    """The same error as where a length does not fit the classic encoding."""
+    """Raise the same error as for a length that does not fit the classic encoding."""
     raise struct_error(f"a string of {size} bytes is longer than {STRING_BYTES_MAX}")
 
 

@@ -95,7 +95,7 @@ class GroupMetadataValue:
 
 class GroupRecord(NamedTuple):
     key: Any
-    value: Any  # None: what the key names is gone.
+    value: Any  # None: a tombstone.
 
 
 _VALUES: Final[dict[type, type]] = {
@@ -106,15 +106,16 @@ _VALUES: Final[dict[type, type]] = {
 }
 _KEYS: Final[dict[int, type]] = {key.API_KEY: key for key in _VALUES}  # type: ignore[attr-defined]
 
-# What Kafka 4.3 writes: all of its releases since 2.1 read the first, since 4.1 the second.
+# Versions that Kafka 4.3 writes: readable since release 2.1 and 4.1.
 _WRITTEN: Final[dict[type, int]] = {GroupMetadataValue: 3, OffsetCommitValue: 4}
-_EXPIRING_VERSION: Final = 1  # The only one that says when an offset expires.
+_EXPIRING_VERSION: Final = 1  # The only version with an expiry time.
 
 _TYPE = Struct(">h")
-# Version 4: offset, epoch, an empty string, a time, the number of tags; the one is a topic's id.
+# Version 4: offset, epoch, an empty string, a time, the number of tags, of which one is the topic
+# id.
 _COMMIT = Struct(">hqibqb")
 _COMMIT_OF_TOPIC = Struct(">hqibqbbb16s")
-# How the keys of committed offsets begin: of each only the last says something.
+# Prefixes of the keys of committed offsets: only the last record of each key matters.
 COMMIT_KEYS: Final = tuple(
     _TYPE.pack(key.API_KEY) for key in (LegacyOffsetCommitKey, OffsetCommitKey)
 )
@@ -128,10 +129,10 @@ def encode_key(key: Any) -> bytes:
     return bytes(out)
 
 
-_CACHED_GROUP_CHARACTERS_MAX = 255  # Group ids are the clients' own, and may have 32 KiB.
+_CACHED_GROUP_CHARACTERS_MAX = 255  # Clients choose group ids, of up to 32 KiB.
 
 
-@lru_cache(maxsize=8192)  # A consumer commits the same partitions again and again.
+@lru_cache(maxsize=8192)  # A consumer commits the same partitions repeatedly.
 def _encode_commit_key(group: str, topic: str, partition: int) -> bytes:
     out = bytearray(_TYPE.pack(OffsetCommitKey.API_KEY))
     encode_into(OffsetCommitKey(group, topic, partition), 0, out)
@@ -152,7 +153,7 @@ def encode_value(value: Any) -> bytes | None:
 
 
 def _encode_commit(value: OffsetCommitValue) -> bytes:
-    """What nearly every commit is, laid out by hand: it takes a quarter of the time."""
+    """Hand-written encoding of the usual commit, in a quarter of the time."""
     plain = (4, value.offset, value.leader_epoch, 1, value.commit_timestamp)
     if value.topic_id == ZERO_UUID:
         return _COMMIT.pack(*plain, 0)
@@ -160,7 +161,7 @@ def _encode_commit(value: OffsetCommitValue) -> bytes:
 
 
 def decode_record(key: Buffer, value: Buffer | None) -> GroupRecord | None:
-    """The record, or None if it is of a type that is not known here."""
+    """The record, or None if its type is unknown."""
     if len(key) < _TYPE.size:
         raise ProtocolError(f"a key of {len(key)} bytes has no type")
     key_class = _KEYS.get(_TYPE.unpack_from(key)[0])

@@ -1,8 +1,8 @@
 """The headers that precede every request and every response.
 
-A request's header says whether it is flexible only through its API and version; its client id has
-a classic length even then, so that any broker can read the header of any ApiVersions request. The
-answer to ApiVersions never has a flexible header, since the client does not know yet what we speak.
+Whether a request header is flexible follows from API and version; its client id has a classic
+length even then, so that any broker can read the header of any ApiVersions request. The response
+header of ApiVersions is never flexible, since the client does not know the broker's versions yet.
 """
 
 from struct import Struct
@@ -22,11 +22,11 @@ class RequestHeader(NamedTuple):
     api_key: int
     api_version: int
     correlation_id: int
-    client_id: str = ""  # As in Kafka, null is taken for an empty one.
+    client_id: str = ""  # Null is read as empty, as in Kafka.
 
 
 def decode_request_header(frame: Buffer) -> tuple[RequestHeader, int]:
-    """The header at the start of a frame, and where the body begins."""
+    """The header at the start of a frame, and the position of the body."""
     try:
         key, version, correlation_id, size = _REQUEST.unpack_from(frame, 0)
         flexible_since = FLEXIBLE_SINCE[key]
@@ -62,7 +62,7 @@ def response_header(api_key: int, api_version: int, correlation_id: int) -> byte
 
 
 def decode_response_header(frame: Buffer, api_key: int, api_version: int) -> tuple[int, int]:
-    """The correlation id at the start of a frame, and where the body begins."""
+    """The correlation id at the start of a frame, and the position of the body."""
     try:
         (correlation_id,) = _CORRELATION.unpack_from(frame, 0)
         position = _CORRELATION.size

@@ -345,7 +345,7 @@ def encode_record(record: MetadataRecord, version: int) -> bytes:
 
 
 def decode_record(data: Buffer) -> MetadataRecord:
-    """The record that fills `data`. As Kafka's reader does, refuses whatever it does not know."""
+    """Decode the record in `data`; unknown records and trailing bytes are refused, as in Kafka."""
     frame_version, position = read_uvarint(data, 0)
     if frame_version != _FRAME_VERSION:
         raise ProtocolError(f"a metadata record has the unknown frame version {frame_version}")

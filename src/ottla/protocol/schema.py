@@ -22,7 +22,7 @@ from typing import Any, Final, TypedDict, TypeVar, Unpack, dataclass_transform
 
 NEVER: Final = 1 << 15  # No version is this high.
 
-# What the classic encoding can say; Kafka holds the compact one to it, too.
+# Limits of the classic encoding, which Kafka also applies to the compact one.
 STRING_BYTES_MAX: Final = 32_767
 
 FIXED_CODES: Final = {
@@ -52,7 +52,7 @@ ClassT = TypeVar("ClassT", bound=type)
 
 
 class _Unset:
-    """Stands for an argument that was not given, where None is a value."""
+    """Marks an argument that was not given, where None is a value."""
 
     def __repr__(self) -> str:
         return "its default"
@@ -62,17 +62,17 @@ UNSET: Final = _Unset()
 
 
 class Options(TypedDict, total=False):
-    """What every kind of field can say about itself."""
+    """Options of every kind of field."""
 
     since: int
     until: int
-    nullable: int | tuple[int, int]  # From this version on, or from one until another.
+    nullable: int | tuple[int, int]  # From this version on, or a range of versions.
     tag: int
-    ignorable: bool  # In a version without the field, its value may be left out in silence.
+    ignorable: bool  # The value may be dropped silently in versions without the field.
 
 
 class Field:
-    """One field: what its bytes are, and in which versions of the message it is there."""
+    """One field: its wire type, and the versions of the message that have it."""
 
     __slots__ = (
         "default", "ignorable", "kind", "name", "nullable_since", "nullable_until", "of", "since",
@@ -84,7 +84,7 @@ class Field:
         kind: str,
         default: Any,
         *,
-        of: Any = None,  # The class of a struct, or of an array's elements; else their kind.
+        of: Any = None,  # The class of a struct or of an array's elements, else their kind.
         since: int = 0,
         until: int = NEVER,
         nullable: int | tuple[int, int] | None = None,
@@ -113,8 +113,8 @@ class Field:
         return self.nullable_since <= version <= self.nullable_until
 
 
-# The type of what these return is Any, and they are no "field specifiers" of the dataclass
-# transform: so a type checker takes each call for the default value that it stands for.
+# These return Any and are not declared as "field specifiers" of the dataclass transform, so a type
+# checker takes each call for a default value.
 
 
 def int8(default: int = 0, **options: Unpack[Options]) -> Any:
@@ -163,7 +163,7 @@ def binary(default: bytes | None = b"", **options: Unpack[Options]) -> Any:
 
 
 def record_batches(default: bytes | None = None, **options: Unpack[Options]) -> Any:
-    """Record batches, left where they lie: a memoryview over the frame that was decoded."""
+    """Record batches, not copied: a memoryview into the decoded frame."""
     return Field("records", default, **options)
 
 
@@ -179,7 +179,7 @@ def struct(of: type, default: Any = UNSET, **options: Unpack[Options]) -> Any:
 
 @dataclass_transform()
 def message(cls: ClassT) -> ClassT:
-    """Make a slotted class out of the fields, with equality and a readable form."""
+    """Create a slotted class from the fields, with equality and a repr."""
     namespace = dict(cls.__dict__)
     fields = [value for value in namespace.values() if isinstance(value, Field)]
     names = []
@@ -208,7 +208,7 @@ def fields_of(cls: type) -> tuple[Field, ...]:
 
 
 def _first_init(self: Any, *args: Any, **kwargs: Any) -> None:
-    """Stand in for `__init__` until its first call, then put the compiled one in its place."""
+    """Placeholder for `__init__` that replaces itself with the compiled one on the first call."""
     cls = type(self)
     names: dict[str, Any] = {"UNSET": UNSET}
     parameters, body = ["self"], []
@@ -216,7 +216,7 @@ def _first_init(self: Any, *args: Any, **kwargs: Any) -> None:
         name = field.name
         names[f"default_{name}"] = field.default
         parameters.append(f"{name}=default_{name}")
-        if field.default is UNSET:  # A fresh list or struct each time.
+        if field.default is UNSET:  # A new list or struct each time.
             names[f"of_{name}"] = field.of
             fresh = "[]" if field.kind == "array" else f"of_{name}()"
             body.append(f" self.{name} = {fresh} if {name} is UNSET else {name}")

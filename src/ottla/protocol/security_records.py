@@ -1,6 +1,6 @@
-"""Records of `__cluster_metadata` about who may do what: credentials, tokens, quotas, ACLs.
+"""Security records of `__cluster_metadata`: credentials, tokens, quotas, ACLs.
 
-`metadata_records` writes and reads them. All have version 0 alone.
+`metadata_records` encodes and decodes them. All have only version 0.
 """
 
 from typing import ClassVar

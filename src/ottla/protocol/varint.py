@@ -1,4 +1,4 @@
-"""Unsigned variable-length integers and the tagged fields that are built on them."""
+"""Unsigned varints, and tagged fields, which are built on them."""
 
 from typing import Final, NoReturn
 
@@ -12,7 +12,7 @@ UVARINT_BYTES_MAX: Final = 5
 
 
 def read_uvarint(buffer: Buffer, position: int) -> tuple[int, int]:
-    """The number at `position`, and where it ends."""
+    """The number at `position`, and its end position."""
     if position >= len(buffer):
         fail("a number", "lies beyond the end of the message")
     byte = buffer[position]
@@ -22,9 +22,9 @@ def read_uvarint(buffer: Buffer, position: int) -> tuple[int, int]:
 
 
 def finish_uvarint(buffer: Buffer, position: int, first: int) -> tuple[int, int]:
-    """The number whose first byte, already read, said that there are more."""
+    """The rest of a number whose first byte, already read, is `first`."""
     if position < len(buffer) and buffer[position] < 128:
-        return first & 127 | buffer[position] << 7, position + 1  # Two bytes, as mostly.
+        return first & 127 | buffer[position] << 7, position + 1  # Two bytes, the usual case.
     value, shift = first & 127, 7
     end = min(len(buffer), position + UVARINT_BYTES_MAX - 1)
     while position < end:
@@ -45,7 +45,7 @@ def append_uvarint(out: bytearray, value: int) -> None:
 
 
 def read_tag(buffer: Buffer, position: int, end: int) -> tuple[int, int, int]:
-    """A tagged field's number, where its value starts, and where that must end."""
+    """A tagged field's number, and the start and end of its value."""
     tag, position = read_uvarint(buffer, position)
     size, position = read_uvarint(buffer, position)
     if size > end - position:
@@ -61,7 +61,7 @@ def check_tag_count(count: int) -> None:
 
 
 def skip_tags(buffer: Buffer, position: int, end: int, first: int) -> int:
-    """Pass over tagged fields, none of which we know; `first` is their count's first byte."""
+    """Skip unknown tagged fields; `first` is the first byte of their count."""
     if first > 127:
         first, position = finish_uvarint(buffer, position, first)
     check_tag_count(first)

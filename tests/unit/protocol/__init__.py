@@ -1,1 +1,1 @@
-"""Tests of the wire: what we write and read is what Kafka writes and reads."""
+"""Tests of the wire format against Kafka's."""

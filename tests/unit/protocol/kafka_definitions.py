@@ -1,7 +1,7 @@
-"""Kafka's own definitions of its messages, as JSON inside its jars, compared with our classes.
+"""Comparison of our classes with Kafka's own message definitions (JSON inside its jars).
 
-The jars are looked for in the directory that OTTLA_KAFKA_LIBS names; without them the comparison
-is skipped, except where CI is set: there it has to happen.
+The jars are in the directory OTTLA_KAFKA_LIBS; without them the comparison is skipped, except in
+CI, where it is required.
 """
 
 # ruff: noqa: ANN401  What is said here holds for messages of any class.
@@ -102,7 +102,7 @@ def _type(field: Field, element: str) -> str:
         return field.kind
     name = field.of
     if isinstance(name, type):
-        # Ours tells apart what two messages call by one name.
+        # We use different names for two structs that Kafka names alike.
         assert name.__name__.endswith(element), f"{name} stands for {element}"
         name = element
     return f"[]{name}" if field.kind == "array" else name

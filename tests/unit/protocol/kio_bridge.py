@@ -1,7 +1,7 @@
-"""Our messages as those of `kio`, an independent implementation of Kafka's protocol.
+"""Conversion of our messages to those of `kio`, an independent implementation.
 
-kio has a class for each version, and types of its own: a zero id is None, milliseconds are
-timedeltas or datetimes, error codes are an enum.
+kio has a class for each version, and its own types: a zero id is None, milliseconds are timedeltas
+or datetimes, error codes are an enum.
 """
 
 # ruff: noqa: ANN401  What is said here holds for messages of any class.
@@ -23,14 +23,14 @@ from tests.unit.protocol.strategies import Special
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 SECONDS_MAX = 253_402_300_799  # The end of year 9999.
 LIMITED = {
-    # Whole seconds, because kio reads through floats and is a microsecond off elsewhere.
+    # Whole seconds, because kio converts through floats and is otherwise a microsecond off.
     "datetime_i64": st.integers(0, SECONDS_MAX).map(lambda seconds: seconds * 1000),
     "timedelta_i64": st.integers(-(10**12), 10**12),
 }
 
 
 def pairs(cls: type, kio_cls: Any, version: int) -> list[tuple[Field, Any]]:
-    """Our fields of that version beside kio's, which are in the order of the schema too."""
+    """Our fields of that version paired with kio's, both in schema order."""
     ours = [field for field in fields_of(cls) if field.is_in(version)]
     theirs = list(kio_fields(kio_cls))
     assert len(ours) == len(theirs), f"{cls} v{version} has other fields than {kio_cls}"
@@ -44,7 +44,7 @@ def _plain(name: str) -> str:
 
 
 def limits(cls: type, kio_cls: Any, version: int, special: Special) -> None:
-    """Note the fields whose values kio cannot all hold, and the values that it can."""
+    """Collect the fields whose values kio cannot all represent, with the values that it can."""
     for our, their in pairs(cls, kio_cls, version):
         if our.kind == "struct" or (our.kind == "array" and isinstance(our.of, type)):
             limits(our.of, classify_field(their).type_, version, special)

@@ -1,4 +1,4 @@
-"""Messages of any content, drawn from the schema that their class is."""
+"""Hypothesis strategies for messages, derived from the schema of their class."""
 
 # ruff: noqa: ANN401  What is said here holds for messages of any class.
 
@@ -29,21 +29,21 @@ TEXTS = st.one_of(
 BYTES = st.one_of(st.sampled_from([b"", b"\0", b"z" * 300]), st.binary(max_size=5))
 UUIDS = st.one_of(st.just(bytes(16)), st.binary(min_size=16, max_size=16))
 
-Special = dict[tuple[type, str], st.SearchStrategy[Any]]  # By class and field, in place of ours.
+Special = dict[tuple[type, str], st.SearchStrategy[Any]]  # Overrides by class and field.
 
 
 def api_classes() -> Iterator[tuple[str, type]]:
-    """Every request and response that has a module, by a name for the test's report."""
+    """Every request and response class, by a name for the test report."""
     for key in ApiKey:
         try:
             yield f"{key.name}-Request", request_class(key)
             yield f"{key.name}-Response", response_class(key)
         except ModuleNotFoundError:
-            continue  # An API that comes with its feature.
+            continue  # Not implemented yet.
 
 
 def module_classes(module: ModuleType) -> dict[str, Any]:
-    """The messages of a module that stand by themselves, structs inside others left out."""
+    """The top-level messages of a module."""
     return {
         name: value
         for name, value in vars(module).items()
@@ -52,7 +52,7 @@ def module_classes(module: ModuleType) -> dict[str, Any]:
 
 
 def messages(cls: type, special: Special | None = None) -> st.SearchStrategy[Any]:
-    """Objects with any value in any field; `project` makes them fit a version."""
+    """Messages with any value in any field; `project` makes them fit a version."""
     special = special or {}
     arguments = {
         field.name: special[key]
@@ -64,7 +64,7 @@ def messages(cls: type, special: Special | None = None) -> st.SearchStrategy[Any
 
 
 def project(message: Any, version: int) -> Any:
-    """The same message as `version` can say it: other fields have their defaults."""
+    """The message with all fields that `version` lacks at their defaults."""
     cls = type(message)
     projected = cls()
     for field in fields_of(cls):

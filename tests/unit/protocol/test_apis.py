@@ -1,4 +1,4 @@
-"""The table of APIs agrees with the messages and with Kafka's definitions."""
+"""The API table agrees with the messages and with Kafka's definitions."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Encoding and decoding as a caller meets them: versions, mistakes of ours, mistakes of a peer."""
+"""Encoding and decoding: versions, errors of the caller, errors of a peer."""
 
 import pytest
 
@@ -7,13 +7,13 @@ from ottla.protocol.codec import decode, decode_from, encode, encode_into, encod
 from ottla.protocol.messages import list_offsets, metadata, produce
 
 
-def test_a_message_is_appended_to_what_is_there() -> None:
+def test_encode_into_appends() -> None:
     out = bytearray(b"size")
     encode_into(metadata.Request(topics=[]), 1, out)
     assert out == b"size\0\0\0\0"
 
 
-def test_a_failed_encoding_leaves_nothing_behind() -> None:
+def test_a_failed_encoding_leaves_the_buffer_unchanged() -> None:
     out = bytearray(b"size")
     request = produce.Request(acks=1, topic_data=[produce.TopicProduceData("a"), None])  # type: ignore[list-item]
     with pytest.raises(ValueError, match="does not fit version 9"):
@@ -54,7 +54,7 @@ def test_records_are_a_view_of_the_frame_and_can_be_written_through() -> None:
 
 
 @pytest.mark.parametrize("version", [0, 2, 14, -1])
-def test_a_version_that_a_message_lacks_is_our_mistake(version: int) -> None:
+def test_encoding_an_unknown_version_raises_value_error(version: int) -> None:
     with pytest.raises(ValueError, match="no version"):
         encode(produce.Request(), version)
     with pytest.raises(ValueError, match="no version"):
@@ -78,7 +78,7 @@ def test_a_field_that_the_version_lacks_is_refused_unless_it_is_ignorable() -> N
         produce.Request(topic_data=[produce.TopicProduceData(None)]),  # type: ignore[arg-type]
     ],
 )
-def test_a_value_that_does_not_fit_its_type_is_our_mistake(request_: produce.Request) -> None:
+def test_encoding_a_value_that_does_not_fit_raises_value_error(request_: produce.Request) -> None:
     for version in (3, 9):
         with pytest.raises(ValueError, match=f"does not fit version {version}"):
             encode(request_, version)
@@ -91,7 +91,7 @@ def test_a_string_longer_than_32767_bytes_is_refused_in_both_encodings() -> None
             encode(request, version)
 
 
-def test_every_way_to_cut_a_message_short_is_refused() -> None:
+def test_every_truncation_of_a_message_is_refused() -> None:
     partition = produce.PartitionProduceData(0, b"batch")
     request = produce.Request(
         "id", -1, 100, [produce.TopicProduceData("a", bytes(range(16)), [partition])]

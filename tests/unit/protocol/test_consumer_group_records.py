@@ -1,4 +1,4 @@
-"""The records of consumer groups: each key has its value, under one type, and survives."""
+"""The records of consumer groups: keys and values match, and round-trip."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ def test_a_key_and_its_value_bear_the_same_type() -> None:
 
 
 @pytest.mark.parametrize("cls", VALUES.values(), ids=lambda cls: cls.__name__)
-def test_every_value_survives(cls: Any) -> None:  # noqa: ANN401
+def test_every_value_round_trips(cls: Any) -> None:  # noqa: ANN401
     @SETTINGS
     @given(value=messages(cls))
     def check(value: Any) -> None:  # noqa: ANN401

@@ -20,7 +20,7 @@ def test_both_are_defined_as_kafka_defines_them(cls: Any) -> None:  # noqa: ANN4
     compare(cls, definition("kafka-clients", f"common/message/{cls.__name__}.json"))
 
 
-def test_what_librdkafka_sent_is_understood() -> None:
+def test_a_subscription_sent_by_librdkafka_is_decoded() -> None:
     data = bytes.fromhex("0003000000010001740000000000000000ffffffff0000")
     subscription, version = decode_versioned(ConsumerProtocolSubscription, data)
     assert version == 3
@@ -28,7 +28,7 @@ def test_what_librdkafka_sent_is_understood() -> None:
     assert encode_versioned(subscription, 3) == data
 
 
-def test_a_version_of_the_future_is_read_as_the_newest_known() -> None:
+def test_a_newer_version_is_read_as_the_newest_known() -> None:
     assignment = ConsumerProtocolAssignment([AssignmentTopicPartition("t", [0, 1])])
     data = bytearray(encode_versioned(assignment, 3) + b"something new")
     data[1] = 9
@@ -36,6 +36,6 @@ def test_a_version_of_the_future_is_read_as_the_newest_known() -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"\x00", b"\xff\xff\x00", b"\x00\x01\x00\x00\x00\x09"])
-def test_what_is_no_subscription_is_refused(data: bytes) -> None:
+def test_malformed_subscriptions_are_refused(data: bytes) -> None:
     with pytest.raises(ProtocolError):
         decode_versioned(ConsumerProtocolSubscription, data)

@@ -75,7 +75,7 @@ WRITTEN_BY_KAFKA = [
 
 
 @pytest.mark.parametrize(("kind", "written", "control"), WRITTEN_BY_KAFKA)
-def test_what_kafka_wrote_is_understood_and_written_alike(
+def test_bytes_written_by_kafka_round_trip(
     kind: ControlType, written: str, control: Control
 ) -> None:
     key, value = encode_control(kind, control)
@@ -105,7 +105,7 @@ def test_every_version_has_the_bytes_of_an_independent_implementation(name: str)
     check()
 
 
-def test_a_transactions_end_is_told_by_its_key() -> None:
+def test_commit_and_abort_markers_differ_in_the_key() -> None:
     assert encode_control(ControlType.COMMIT, EndTxnMarker(7)) == (
         b"\x00\x00\x00\x01",
         b"\x00\x00\x00\x00\x00\x07",
@@ -114,20 +114,20 @@ def test_a_transactions_end_is_told_by_its_key() -> None:
     assert decode_control(*abort) == (ControlType.ABORT, EndTxnMarker(7))
 
 
-def test_a_later_version_of_a_transactions_end_is_read_as_the_one_we_know() -> None:
+def test_a_newer_version_of_a_transaction_marker_is_read_as_the_known_one() -> None:
     marker = decode_control(b"\x00\x00\x00\x01", b"\x00\x05\x00\x00\x00\x07more")
     assert marker == (ControlType.COMMIT, EndTxnMarker(7))
 
 
 @pytest.mark.parametrize("version", LeaderChangeMessage.VERSIONS)
-def test_a_quorums_message_is_written_in_the_version_that_it_names(version: int) -> None:
+def test_a_quorum_message_is_written_in_its_own_version_field(version: int) -> None:
     directory = b"d" * 16 if version else bytes(16)
     change = LeaderChangeMessage(version, 1, [LeaderChangeVoter(1, directory)])
     key, value = encode_control(ControlType.LEADER_CHANGE, change)
     assert decode_control(key, value) == (ControlType.LEADER_CHANGE, change)
 
 
-def test_a_type_from_the_future_is_passed_over() -> None:
+def test_an_unknown_control_type_is_skipped() -> None:
     assert control_type(b"\x00\x00\x00\x63") == 99
     assert decode_control(b"\x00\x00\x00\x63", b"") is None
 
@@ -143,7 +143,7 @@ def test_a_type_from_the_future_is_passed_over() -> None:
         (b"\x00\x00\x00\x01", b"\x00\x00\x00", "ends too early"),
     ],
 )
-def test_what_is_broken_is_refused(key: bytes, value: bytes, sentence: str) -> None:
+def test_malformed_records_are_refused(key: bytes, value: bytes, sentence: str) -> None:
     with pytest.raises(ProtocolError, match=sentence):
         decode_control(key, value)
 

@@ -1,4 +1,4 @@
-"""A decoder allocates nothing for what a peer merely claims."""
+"""A decoder allocates nothing for mere claims of a peer."""
 
 import time
 import tracemalloc
@@ -49,7 +49,7 @@ class Tree:
 
 @contextmanager
 def bounded() -> Iterator[None]:
-    """Whatever happens inside takes little memory and little processor time."""
+    """Bound the memory and CPU time of the block."""
     tracemalloc.start()
     started = time.process_time()
     try:
@@ -153,7 +153,7 @@ def test_a_tagged_field_must_fill_its_size() -> None:
             decode(Tree, data, 1)
 
 
-def test_unknown_tags_beside_known_ones_are_passed_over() -> None:
+def test_unknown_tags_beside_known_ones_are_skipped() -> None:
     data = b"\x01\x01\x03" + b"\x00\x02zz" + b"\x03\x07\x01\x02\x00\x00\x00\x07\x00" + b"\x09\x00"
     assert decode(Tree, data, 1) == Tree(late=Leaf([7]))
 
@@ -164,7 +164,7 @@ def test_null_where_a_version_does_not_allow_it_is_refused() -> None:
         decode(metadata.Request, b"\xff\xff\xff\xff", 0)
 
 
-def test_the_smallest_size_counts_what_cannot_be_left_out() -> None:
+def test_the_smallest_size_counts_mandatory_bytes() -> None:
     assert smallest_size(Leaf, 0, flexible=False) == 4
     assert smallest_size(Leaf, 1, flexible=True) == 2
     assert smallest_size(Tree, 0, flexible=False) == 8

@@ -1,4 +1,4 @@
-"""An encoder writes what the schema says, and tagged fields only where they say something."""
+"""Encoders follow the schema, and write tagged fields only if they differ from the default."""
 
 from typing import ClassVar
 
@@ -59,7 +59,7 @@ def test_structs_in_structs_are_written_in_place() -> None:
 
 
 @pytest.mark.parametrize("version", Everything.VERSIONS)
-def test_every_kind_of_field_survives(version: int) -> None:
+def test_every_kind_of_field_round_trips(version: int) -> None:
     everything = Everything(
         points=[Point(1)], ids=[b"a" * 16, b"b" * 16], names=["é", ""], size=(1 << 32) - 1,
         ratio=0.1, flag=True,
@@ -79,7 +79,7 @@ def test_tagged_fields_with_their_defaults_are_left_out_and_others_go_by_tag() -
     )
 
 
-def test_what_a_version_cannot_say_is_refused_or_left_out() -> None:
+def test_a_field_missing_in_the_version_is_refused_or_left_out() -> None:
     with pytest.raises(Refusal, match=r"Everything\.early"):
         encode(Everything(early=4), 0)
     with pytest.raises(Refusal, match=r"Everything\.tagged"):

@@ -119,7 +119,7 @@ def test_every_record_is_defined_as_kafka_defines_it(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", KEYS)
-def test_every_record_survives(name: str) -> None:
+def test_every_record_round_trips(name: str) -> None:
     key_class = KEYS[name]
 
     @SETTINGS
@@ -131,7 +131,7 @@ def test_every_record_survives(name: str) -> None:
 
 
 @pytest.mark.parametrize(("key", "value", "meant_key", "meant_value"), WRITTEN_BY_KAFKA)
-def test_what_kafka_wrote_is_understood_and_written_alike(
+def test_bytes_written_by_kafka_round_trip(
     key: str, value: str, meant_key: Any, meant_value: Any
 ) -> None:
     record = decode_record(bytes.fromhex(key), bytes.fromhex(value))
@@ -142,7 +142,7 @@ def test_what_kafka_wrote_is_understood_and_written_alike(
     assert encode_value(record.value) == bytes.fromhex(value)
 
 
-def test_an_offset_that_expires_is_written_in_the_only_version_that_says_so() -> None:
+def test_an_offset_with_an_expiry_time_is_written_in_version_1() -> None:
     value = OffsetCommitValue(5, metadata="m", commit_timestamp=10, expire_timestamp=20)
     written = encode_value(value)
     assert written is not None
@@ -152,12 +152,12 @@ def test_an_offset_that_expires_is_written_in_the_only_version_that_says_so() ->
     )
 
 
-def test_the_oldest_offsets_are_understood() -> None:
+def test_the_oldest_offset_versions_are_decoded() -> None:
     key = encode_key(LegacyOffsetCommitKey("g", "t", 3))
     assert decode_record(key, None) == GroupRecord(LegacyOffsetCommitKey("g", "t", 3), None)
 
 
-def test_a_type_that_nobody_knows_is_passed_over() -> None:
+def test_an_unknown_record_type_is_skipped() -> None:
     assert decode_record(b"\x00\x63whatever", b"\x00\x00") is None
 
 
@@ -170,13 +170,15 @@ def test_a_type_that_nobody_knows_is_passed_over() -> None:
         (encode_key(GroupMetadataKey("g")), b"\x00\x03\x00", "ends too early"),
     ],
 )
-def test_what_is_broken_is_refused(key: bytes, value: bytes | None, sentence: str) -> None:
+def test_malformed_records_are_refused(key: bytes, value: bytes | None, sentence: str) -> None:
     with pytest.raises(ProtocolError, match=sentence):
         decode_record(key, value)
 
 
 @given(value=messages(OffsetCommitValue))
-def test_commits_are_laid_out_by_hand_as_by_their_definition(value: OffsetCommitValue) -> None:
+def test_the_hand_written_commit_encoding_equals_the_generated_one(
+    value: OffsetCommitValue,
+) -> None:
     value.expire_timestamp = -1
     for metadata in ("", value.metadata):
         value.metadata = metadata
@@ -185,7 +187,7 @@ def test_commits_are_laid_out_by_hand_as_by_their_definition(value: OffsetCommit
     assert encode_key(key) == b"\x00\x01" + encode(key, 0)
 
 
-def test_keys_of_groups_with_long_ids_are_not_remembered() -> None:
+def test_keys_of_groups_with_long_ids_are_not_cached() -> None:
     before = group_records._encode_commit_key.cache_info().currsize
     long = OffsetCommitKey("not remembered".ljust(256, "x"), "t", 0)
     assert encode_key(long)[2:] == encode(long, 0)

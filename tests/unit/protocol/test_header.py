@@ -47,7 +47,7 @@ def test_a_client_id_that_is_not_utf_8_is_replaced_as_kafka_does() -> None:
     assert header.client_id == "a�"
 
 
-def test_tagged_fields_of_a_request_header_are_passed_over() -> None:
+def test_tagged_fields_of_a_request_header_are_skipped() -> None:
     frame = b"\0\x12\0\x03\0\0\0\x01\0\x01c" + b"\x02\x00\x01x\x05\x02yz" + b"body"
     header, position = decode_request_header(frame)
     assert header == RequestHeader(18, 3, 1, "c")
@@ -85,7 +85,7 @@ def test_a_response_header_is_read_as_it_was_written(
     assert decode_response_header(frame + b"body", key, version) == (correlation_id, len(frame))
 
 
-def test_the_answer_to_api_versions_never_has_a_flexible_header() -> None:
+def test_the_response_to_api_versions_never_has_a_flexible_header() -> None:
     assert response_header(ApiKey.API_VERSIONS, 4, 1) == b"\0\0\0\x01"
 
 

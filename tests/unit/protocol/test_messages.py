@@ -45,7 +45,7 @@ def test_every_version_has_the_bytes_of_an_independent_implementation(name: str)
 
 
 @pytest.mark.parametrize("name", CLASSES)
-def test_defaults_survive_every_version(name: str) -> None:
+def test_defaults_round_trip_in_every_version(name: str) -> None:
     cls: Any = CLASSES[name]
     for version in cls.VERSIONS:
         message = project(cls(), version)

@@ -82,7 +82,7 @@ def test_kafka_has_no_record_that_we_lack() -> None:
 
 
 @pytest.mark.parametrize("name", RECORDS)
-def test_every_record_survives_every_version(name: str) -> None:
+def test_every_record_round_trips_in_every_version(name: str) -> None:
     cls = RECORDS[name]
 
     @SETTINGS
@@ -96,9 +96,7 @@ def test_every_record_survives_every_version(name: str) -> None:
 
 
 @pytest.mark.parametrize(("written", "record"), WRITTEN_BY_KAFKA)
-def test_a_record_that_kafka_wrote_is_understood_and_written_alike(
-    written: str, record: MetadataRecord
-) -> None:
+def test_a_record_written_by_kafka_round_trips(written: str, record: MetadataRecord) -> None:
     data = bytes.fromhex(written)
     assert decode_record(data) == record
     assert encode_record(record, version=data[2]) == data
@@ -139,13 +137,13 @@ def test_a_field_that_the_version_lacks_is_refused() -> None:
         (b"\x01\x14\x00\x00\x00", "1 bytes follow"),
     ],
 )
-def test_what_is_not_a_record_of_ours_is_refused(data: bytes, sentence: str) -> None:
+def test_unknown_records_are_refused(data: bytes, sentence: str) -> None:
     with pytest.raises(ProtocolError, match=sentence):
         decode_record(data)
 
 
 @given(tail=st.binary(max_size=40))
-def test_a_record_with_bytes_after_it_is_never_taken(tail: bytes) -> None:
+def test_a_record_with_trailing_bytes_is_refused(tail: bytes) -> None:
     data = encode_record(NoOpRecord(), 0)
     if tail:
         with pytest.raises(ProtocolError):

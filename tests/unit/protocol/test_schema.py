@@ -1,4 +1,4 @@
-"""What `@message` makes of a class."""
+"""Classes created by `@message`."""
 
 from typing import ClassVar
 

@@ -6,7 +6,7 @@ from ottla.protocol.security_records import UserScramCredentialRecord
 from tests.unit.protocol.strategies import module_classes
 
 
-def test_a_scram_credential_survives_with_bytes_of_any_kind() -> None:
+def test_a_scram_credential_with_arbitrary_bytes_round_trips() -> None:
     record = UserScramCredentialRecord("me", 1, b"\0\xff", bytes(range(256)), b"\x80", 4096)
     assert decode_record(encode_record(record, 0)) == record
 

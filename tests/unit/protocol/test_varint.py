@@ -39,13 +39,13 @@ def test_a_number_that_does_not_end_is_refused(data: bytes) -> None:
         read_uvarint(data, 0)
 
 
-def test_unknown_tagged_fields_are_passed_over() -> None:
+def test_unknown_tagged_fields_are_skipped() -> None:
     out = bytearray()
     append_tags(out, [(1, bytearray(b"one")), (900, bytearray(b"x" * 300)), (901, bytearray())])
     assert skip_tags(bytes(out) + b"rest", 1, len(out) + 4, out[0]) == len(out)
 
 
-def test_a_count_of_twenty_million_tags_is_refused_before_they_are_looked_at() -> None:
+def test_a_count_of_twenty_million_tags_is_refused_before_reading_them() -> None:
     out = bytearray()
     append_uvarint(out, 20_000_000)
     with pytest.raises(ProtocolError, match=f"20000000 tagged fields, more than {TAGS_MAX}"):

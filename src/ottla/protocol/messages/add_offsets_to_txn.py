@@ -1,9 +1,9 @@
 """AddOffsetsToTxn (api key 25), versions 0 to 4: a group whose offsets a transaction will commit.
 
-v1   throttled answers are sent at once, the client waits
-v2   PRODUCER_FENCED may be answered
+v1   throttled responses are sent at once; the client waits
+v2   PRODUCER_FENCED may be returned
 v3   flexible encoding
-v4   TRANSACTION_ABORTABLE may be answered
+v4   TRANSACTION_ABORTABLE may be returned
 """
 
 from typing import ClassVar

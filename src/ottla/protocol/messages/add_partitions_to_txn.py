@@ -1,10 +1,10 @@
 """AddPartitionsToTxn (api key 24), versions 0 to 5: partitions that a transaction will write.
 
-v1   throttled answers are sent at once, the client waits
-v2   PRODUCER_FENCED may be answered
+v1   throttled responses are sent at once; the client waits
+v2   PRODUCER_FENCED may be returned
 v3   flexible encoding
 v4   for brokers: several transactions at once, verify_only; clients stay at v3
-v5   TRANSACTION_ABORTABLE may be answered
+v5   TRANSACTION_ABORTABLE may be returned
 """
 
 from typing import ClassVar

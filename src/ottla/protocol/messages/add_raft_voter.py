@@ -1,4 +1,4 @@
-"""AddRaftVoter (api key 80), versions 0 to 1: one more voter for the quorum.
+"""AddRaftVoter (api key 80), versions 0 to 1: add a voter to the quorum.
 
 v1   ack_when_committed
 """

@@ -1,6 +1,6 @@
 """AlterConfigs (api key 33), versions 0 to 2: replace all dynamic configs of a resource.
 
-v1   throttled answers are sent at once, the client waits
+v1   throttled responses are sent at once; the client waits
 v2   flexible encoding
 """
 

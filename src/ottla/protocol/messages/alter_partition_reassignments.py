@@ -1,7 +1,7 @@
 """AlterPartitionReassignments (api key 45), versions 0 to 1:
 move partitions to other brokers, or cancel it.
 
-v1   allow_replication_factor_change, in the answer too
+v1   allow_replication_factor_change, in the response too
 """
 
 from typing import ClassVar

@@ -1,8 +1,8 @@
-"""ApiVersions (api key 18), versions 0 to 4: which APIs and versions a broker speaks.
+"""ApiVersions (api key 18), versions 0 to 4: the APIs and versions that a broker supports.
 
-v1   throttle_time_ms in the answer
-v2   throttled answers are sent at once, the client waits
-v3   flexible encoding; the client names its software; features in the answer
+v1   throttle_time_ms in the response
+v2   throttled responses are sent at once; the client waits
+v3   flexible encoding; the client names its software; features in the response
 v4   a supported feature may start at level 0
 """
 

@@ -1,5 +1,5 @@
 """AssignReplicasToDirs (api key 73), version 0:
-a broker tells the controller where its replicas lie."""
+a broker reports the directories of its replicas."""
 
 from typing import ClassVar
 

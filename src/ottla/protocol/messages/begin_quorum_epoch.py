@@ -1,6 +1,6 @@
-"""BeginQuorumEpoch (api key 53), versions 0 to 1: a new leader of the quorum tells the voters.
+"""BeginQuorumEpoch (api key 53), versions 0 to 1: a new quorum leader notifies the voters.
 
-v1   flexible encoding; voter_id, voter_directory_id, leader_endpoints; node_endpoints in the answer
+v1   flexible encoding; voter_id, voter_directory_id, leader_endpoints; response: node_endpoints
 """
 
 from typing import ClassVar

@@ -1,7 +1,7 @@
 """ConsumerGroupDescribe (api key 69), versions 0 to 1:
 state and members of consumer groups (KIP-848).
 
-v1   member_type in the answer
+v1   member_type in the response
 """
 
 from typing import ClassVar

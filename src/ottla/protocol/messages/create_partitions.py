@@ -1,8 +1,8 @@
 """CreatePartitions (api key 37), versions 0 to 3: more partitions for a topic.
 
-v1   throttled answers are sent at once, the client waits
+v1   throttled responses are sent at once; the client waits
 v2   flexible encoding
-v3   THROTTLING_QUOTA_EXCEEDED may be answered
+v3   THROTTLING_QUOTA_EXCEEDED may be returned
 """
 
 from typing import ClassVar

@@ -1,11 +1,11 @@
 """CreateTopics (api key 19), versions 2 to 7: new topics with their configs.
 
-v2   throttle_time_ms in the answer
-v3   throttled answers are sent at once, the client waits
+v2   throttle_time_ms in the response
+v3   throttled responses are sent at once; the client waits
 v4   -1 partitions or replicas mean the default of the broker
 v5   flexible encoding; the answer describes the topic and its configs
-v6   THROTTLING_QUOTA_EXCEEDED may be answered
-v7   topic_id in the answer
+v6   THROTTLING_QUOTA_EXCEEDED may be returned
+v7   topic_id in the response
 """
 
 from typing import ClassVar

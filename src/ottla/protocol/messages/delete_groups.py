@@ -1,6 +1,6 @@
 """DeleteGroups (api key 42), versions 0 to 2: groups to remove.
 
-v1   throttled answers are sent at once, the client waits
+v1   throttled responses are sent at once; the client waits
 v2   flexible encoding
 """
 

@@ -1,6 +1,6 @@
 """DeleteRecords (api key 21), versions 0 to 2: raise the start of a log.
 
-v1   throttled answers are sent at once, the client waits
+v1   throttled responses are sent at once; the client waits
 v2   flexible encoding
 """
 

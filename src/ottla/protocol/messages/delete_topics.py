@@ -1,10 +1,10 @@
 """DeleteTopics (api key 20), versions 1 to 6: topics to remove.
 
-v1   the oldest that Kafka still speaks
-v2   throttled answers are sent at once, the client waits
-v3   TOPIC_DELETION_DISABLED may be answered
+v1   the oldest that Kafka still supports
+v2   throttled responses are sent at once; the client waits
+v3   TOPIC_DELETION_DISABLED may be returned
 v4   flexible encoding
-v5   error_message in the answer
+v5   error_message in the response
 v6   topics, by name or by id, instead of topic_names
 """
 

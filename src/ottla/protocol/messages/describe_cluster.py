@@ -1,7 +1,7 @@
 """DescribeCluster (api key 60), versions 0 to 2: the cluster's id, brokers and controller.
 
-v1   endpoint_type, in the answer too
-v2   include_fenced_brokers; is_fenced in the answer
+v1   endpoint_type, in the response too
+v2   include_fenced_brokers; is_fenced in the response
 """
 
 from typing import ClassVar

@@ -1,9 +1,9 @@
 """DescribeConfigs (api key 32), versions 1 to 4:
 configs with their sources, defaults and documentation.
 
-v1   include_synonyms; config_source in the answer
-v2   throttled answers are sent at once, the client waits
-v3   include_documentation; config_type, documentation in the answer
+v1   include_synonyms; config_source in the response
+v2   throttled responses are sent at once; the client waits
+v3   include_documentation; config_type, documentation in the response
 v4   flexible encoding
 """
 

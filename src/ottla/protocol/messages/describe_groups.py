@@ -1,11 +1,11 @@
 """DescribeGroups (api key 15), versions 0 to 6: state and members of classic groups.
 
-v1   throttle_time_ms in the answer
-v2   throttled answers are sent at once, the client waits
-v3   include_authorized_operations; authorized_operations in the answer
-v4   group_instance_id in the answer
+v1   throttle_time_ms in the response
+v2   throttled responses are sent at once; the client waits
+v3   include_authorized_operations; authorized_operations in the response
+v4   group_instance_id in the response
 v5   flexible encoding
-v6   error_message in the answer; GROUP_ID_NOT_FOUND may be answered
+v6   error_message in the response; GROUP_ID_NOT_FOUND may be returned
 """
 
 from typing import ClassVar

@@ -1,10 +1,10 @@
-"""DescribeLogDirs (api key 35), versions 1 to 5: log directories and what lies in them.
+"""DescribeLogDirs (api key 35), versions 1 to 5: log directories and their replicas.
 
-v1   throttled answers are sent at once, the client waits
+v1   throttled responses are sent at once; the client waits
 v2   flexible encoding
-v3   error_code in the answer
-v4   total_bytes, usable_bytes in the answer
-v5   is_cordoned in the answer
+v3   error_code in the response
+v4   total_bytes, usable_bytes in the response
+v5   is_cordoned in the response
 """
 
 from typing import ClassVar

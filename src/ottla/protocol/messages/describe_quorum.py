@@ -1,8 +1,8 @@
 """DescribeQuorum (api key 55), versions 0 to 2:
-leader, voters and observers of the quorum, and how far each is.
+leader, voters and observers of the quorum, and their offsets.
 
-v1   last_fetch_timestamp, last_caught_up_timestamp in the answer
-v2   error_message, nodes, replica_directory_id in the answer
+v1   last_fetch_timestamp, last_caught_up_timestamp in the response
+v2   error_message, nodes, replica_directory_id in the response
 """
 
 from typing import ClassVar

@@ -1,6 +1,6 @@
 """ElectLeaders (api key 43), versions 0 to 2: give partitions their preferred leader, or any.
 
-v1   election_type; error_code in the answer
+v1   election_type; error_code in the response
 v2   flexible encoding
 """
 

@@ -1,10 +1,10 @@
 """EndTxn (api key 26), versions 0 to 5: commit or abort.
 
-v1   throttled answers are sent at once, the client waits
-v2   PRODUCER_FENCED may be answered
+v1   throttled responses are sent at once; the client waits
+v2   PRODUCER_FENCED may be returned
 v3   flexible encoding
-v4   TRANSACTION_ABORTABLE may be answered
-v5   every end raises the epoch: producer_id, producer_epoch in the answer
+v4   TRANSACTION_ABORTABLE may be returned
+v5   every end raises the epoch: producer_id, producer_epoch in the response
 """
 
 from typing import ClassVar

@@ -1,18 +1,18 @@
 """Fetch (api key 1), versions 4 to 18: record batches to read, by consumers and followers.
 
 v4   record batches of magic 2, isolation_level
-v5   log_start_offset; log_start_offset in the answer
-v6   KAFKA_STORAGE_ERROR may be answered
+v5   log_start_offset; log_start_offset in the response
+v6   KAFKA_STORAGE_ERROR may be returned
 v7   incremental fetch sessions
-v8   throttled answers are sent at once, the client waits
+v8   throttled responses are sent at once; the client waits
 v9   current_leader_epoch fences stale clients
-v10  zstd may be answered
-v11  rack_id; preferred_read_replica in the answer
+v10  zstd may be returned
+v11  rack_id; preferred_read_replica in the response
 v12  flexible encoding; last_fetched_epoch, answered by diverging_epoch; current_leader
 v13  topics by id instead of by name
 v14  offsets may have moved to tiered storage
 v15  replica_state with the broker epoch, instead of replica_id
-v16  node_endpoints in the answer
+v16  node_endpoints in the response
 v17  replica_directory_id
 v18  high_watermark as the follower knows it
 """

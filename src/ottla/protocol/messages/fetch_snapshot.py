@@ -1,6 +1,6 @@
 """FetchSnapshot (api key 59), versions 0 to 1: a piece of a snapshot of the metadata log.
 
-v1   replica_directory_id; node_endpoints in the answer
+v1   replica_directory_id; node_endpoints in the response
 """
 
 from typing import ClassVar

@@ -1,11 +1,11 @@
 """FindCoordinator (api key 10), versions 0 to 6:
 which broker looks after a group or a transactional id.
 
-v1   key_type; throttle_time_ms, error_message in the answer
-v2   throttled answers are sent at once, the client waits
+v1   key_type; throttle_time_ms, error_message in the response
+v2   throttled responses are sent at once; the client waits
 v3   flexible encoding
 v4   several keys in one request
-v5   TRANSACTION_ABORTABLE may be answered
+v5   TRANSACTION_ABORTABLE may be returned
 v6   key type 2 for share groups
 """
 

@@ -1,7 +1,7 @@
 """Heartbeat (api key 12), versions 0 to 4: a member of a classic group is alive.
 
-v1   throttle_time_ms in the answer
-v2   throttled answers are sent at once, the client waits
+v1   throttle_time_ms in the response
+v2   throttled responses are sent at once; the client waits
 v3   group_instance_id
 v4   flexible encoding
 """

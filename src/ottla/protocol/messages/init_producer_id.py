@@ -1,10 +1,10 @@
 """InitProducerId (api key 22), versions 0 to 6: an id and an epoch for an idempotent producer.
 
-v1   throttled answers are sent at once, the client waits
+v1   throttled responses are sent at once; the client waits
 v2   flexible encoding
 v3   producer_id, producer_epoch: a producer bumps its own epoch
-v4   PRODUCER_FENCED may be answered
-v5   TRANSACTION_ABORTABLE may be answered
+v4   PRODUCER_FENCED may be returned
+v5   TRANSACTION_ABORTABLE may be returned
 v6   two-phase commit, not stable yet: brokers advertise v5
 """
 

@@ -1,14 +1,14 @@
 """JoinGroup (api key 11), versions 0 to 9: become a member of a classic group.
 
 v1   rebalance_timeout_ms
-v2   throttle_time_ms in the answer
-v3   throttled answers are sent at once, the client waits
-v4   a member without an id is told its id and joins again with it
-v5   group_instance_id; group_instance_id in the answer
+v2   throttle_time_ms in the response
+v3   throttled responses are sent at once; the client waits
+v4   a member without an id gets one and joins again with it
+v5   group_instance_id; group_instance_id in the response
 v6   flexible encoding
-v7   protocol_type in the answer; protocol_name may be null
+v7   protocol_type in the response; protocol_name may be null
 v8   reason
-v9   skip_assignment in the answer
+v9   skip_assignment in the response
 """
 
 from typing import ClassVar

@@ -1,7 +1,7 @@
 """LeaveGroup (api key 13), versions 0 to 5: members leave a classic group.
 
-v1   throttle_time_ms in the answer
-v2   throttled answers are sent at once, the client waits
+v1   throttle_time_ms in the response
+v2   throttled responses are sent at once; the client waits
 v3   several members leave at once
 v4   flexible encoding
 v5   reason

@@ -1,7 +1,7 @@
 """ListConfigResources (api key 74), versions 0 to 1: resources that have configs of their own.
 
 v0   client metrics resources alone
-v1   resource_types, and resource_type in the answer
+v1   resource_types, and resource_type in the response
 """
 
 from typing import ClassVar

@@ -1,10 +1,10 @@
 """ListGroups (api key 16), versions 0 to 5: the groups that a broker coordinates.
 
-v1   throttle_time_ms in the answer
-v2   throttled answers are sent at once, the client waits
+v1   throttle_time_ms in the response
+v2   throttled responses are sent at once; the client waits
 v3   flexible encoding
-v4   states_filter; group_state in the answer
-v5   types_filter; group_type in the answer
+v4   states_filter; group_state in the response
+v5   types_filter; group_type in the response
 """
 
 from typing import ClassVar

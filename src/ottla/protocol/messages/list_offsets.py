@@ -1,10 +1,10 @@
 """ListOffsets (api key 2), versions 1 to 11: the offset at a time, or at either end of a log.
 
 v1   one offset per partition
-v2   isolation_level; throttle_time_ms in the answer
-v3   throttled answers are sent at once, the client waits
-v4   current_leader_epoch; leader_epoch in the answer
-v5   OFFSET_NOT_AVAILABLE may be answered
+v2   isolation_level; throttle_time_ms in the response
+v3   throttled responses are sent at once; the client waits
+v4   current_leader_epoch; leader_epoch in the response
+v5   OFFSET_NOT_AVAILABLE may be returned
 v6   flexible encoding
 v7   timestamp -3: the record with the highest timestamp
 v8   timestamp -4: the earliest offset on the local disk

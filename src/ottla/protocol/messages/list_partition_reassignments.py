@@ -1,4 +1,4 @@
-"""ListPartitionReassignments (api key 46), version 0: moves of partitions under way."""
+"""ListPartitionReassignments (api key 46), version 0: reassignments in progress."""
 
 from typing import ClassVar
 

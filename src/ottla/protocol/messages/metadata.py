@@ -1,18 +1,18 @@
-"""Metadata (api key 3), versions 0 to 13: brokers, topics, and who leads which partition.
+"""Metadata (api key 3), versions 0 to 13: brokers, topics, and partition leaders.
 
-v1   rack, controller_id, is_internal in the answer; topics may be null
-v2   cluster_id in the answer
-v3   throttle_time_ms in the answer
+v1   rack, controller_id, is_internal in the response; topics may be null
+v2   cluster_id in the response
+v3   throttle_time_ms in the response
 v4   allow_auto_topic_creation
-v5   offline_replicas in the answer
-v6   throttled answers are sent at once, the client waits
-v7   leader_epoch in the answer
+v5   offline_replicas in the response
+v6   throttled responses are sent at once; the client waits
+v7   leader_epoch in the response
 v8   which operations the caller may perform, if asked for
 v9   flexible encoding
 v10  topics by id: topic_id, and a name that may be null
 v11  include_cluster_authorized_operations and its answer move to DescribeCluster
-v12  asking by id works; name may be null in the answer
-v13  error_code in the answer
+v12  asking by id works; name may be null in the response
+v13  error_code in the response
 """
 
 from typing import ClassVar

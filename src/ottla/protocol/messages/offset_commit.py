@@ -1,8 +1,8 @@
-"""OffsetCommit (api key 8), versions 2 to 10: how far a group has read.
+"""OffsetCommit (api key 8), versions 2 to 10: the committed offsets of a group.
 
-v2   the oldest that Kafka still speaks
-v3   throttle_time_ms in the answer
-v4   throttled answers are sent at once, the client waits
+v2   the oldest that Kafka still supports
+v3   throttle_time_ms in the response
+v4   throttled responses are sent at once; the client waits
 v5   without retention_time_ms: the broker decides how long offsets live
 v6   committed_leader_epoch
 v7   group_instance_id

@@ -1,4 +1,4 @@
-"""OffsetDelete (api key 47), version 0: forget offsets of a group."""
+"""OffsetDelete (api key 47), version 0: delete offsets of a group."""
 
 from typing import ClassVar
 

@@ -1,10 +1,10 @@
-"""OffsetFetch (api key 9), versions 1 to 10: where a group had stopped reading.
+"""OffsetFetch (api key 9), versions 1 to 10: the committed offsets of a group.
 
 v1   offsets that the broker keeps, not ZooKeeper
-v2   topics may be null for all; error_code in the answer
-v3   throttle_time_ms in the answer
-v4   throttled answers are sent at once, the client waits
-v5   committed_leader_epoch in the answer
+v2   topics may be null for all; error_code in the response
+v3   throttle_time_ms in the response
+v4   throttled responses are sent at once; the client waits
+v5   committed_leader_epoch in the response
 v6   flexible encoding
 v7   require_stable
 v8   several groups in one request

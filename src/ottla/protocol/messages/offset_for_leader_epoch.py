@@ -1,6 +1,6 @@
-"""OffsetForLeaderEpoch (api key 23), versions 2 to 4: where an epoch of a leader ended.
+"""OffsetForLeaderEpoch (api key 23), versions 2 to 4: the end offset of a leader epoch.
 
-v2   current_leader_epoch; leader_epoch in the answer
+v2   current_leader_epoch; leader_epoch in the response
 v3   replica_id
 v4   flexible encoding
 """

@@ -1,14 +1,14 @@
 """Produce (api key 0), versions 3 to 13: record batches to append.
 
 v3   record batches of magic 2; the message sets of v0 to v2 are gone
-v4   KAFKA_STORAGE_ERROR may be answered
-v5   log_start_offset in the answer
-v6   throttled answers are sent at once, the client waits
+v4   KAFKA_STORAGE_ERROR may be returned
+v5   log_start_offset in the response
+v6   throttled responses are sent at once; the client waits
 v7   zstd is allowed
-v8   record_errors, error_message in the answer
+v8   record_errors, error_message in the response
 v9   flexible encoding
-v10  current_leader, node_endpoints in the answer
-v11  TRANSACTION_ABORTABLE may be answered
+v10  current_leader, node_endpoints in the response
+v11  TRANSACTION_ABORTABLE may be returned
 v12  partitions join the transaction by being produced to
 v13  topics by id instead of by name
 """

@@ -1,4 +1,4 @@
-"""RemoveRaftVoter (api key 81), version 0: one voter fewer for the quorum."""
+"""RemoveRaftVoter (api key 81), version 0: remove a voter from the quorum."""
 
 from typing import ClassVar
 

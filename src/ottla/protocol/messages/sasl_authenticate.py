@@ -1,6 +1,6 @@
 """SaslAuthenticate (api key 36), versions 0 to 2: one step of a SASL exchange.
 
-v1   session_lifetime_ms in the answer
+v1   session_lifetime_ms in the response
 v2   flexible encoding
 """
 

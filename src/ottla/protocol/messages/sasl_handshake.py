@@ -1,4 +1,4 @@
-"""SaslHandshake (api key 17), versions 0 to 1: which mechanism a client will use.
+"""SaslHandshake (api key 17), versions 0 to 1: choice of the SASL mechanism.
 
 v1   tokens follow in SaslAuthenticate requests, no longer bare
 """

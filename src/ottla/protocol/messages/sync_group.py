@@ -1,11 +1,11 @@
 """SyncGroup (api key 14), versions 0 to 5:
 the leader's assignment for each member of a classic group.
 
-v1   throttle_time_ms in the answer
-v2   throttled answers are sent at once, the client waits
+v1   throttle_time_ms in the response
+v2   throttled responses are sent at once; the client waits
 v3   group_instance_id
 v4   flexible encoding
-v5   protocol_type and protocol_name, in the answer too
+v5   protocol_type and protocol_name, in the response too
 """
 
 from typing import ClassVar

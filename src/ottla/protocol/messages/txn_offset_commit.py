@@ -1,9 +1,9 @@
-"""TxnOffsetCommit (api key 28), versions 0 to 5: offsets that count once their transaction commits.
+"""TxnOffsetCommit (api key 28), versions 0 to 5: offsets of a transaction.
 
-v1   throttled answers are sent at once, the client waits
+v1   throttled responses are sent at once; the client waits
 v2   committed_leader_epoch
 v3   flexible encoding; generation_id, member_id, group_instance_id fence zombies
-v4   TRANSACTION_ABORTABLE may be answered
+v4   TRANSACTION_ABORTABLE may be returned
 v5   offsets join the transaction by being committed
 """
 

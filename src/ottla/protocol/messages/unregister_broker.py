@@ -1,4 +1,4 @@
-"""UnregisterBroker (api key 64), version 0: forget a broker."""
+"""UnregisterBroker (api key 64), version 0: remove a broker from the cluster."""
 
 from typing import ClassVar
 

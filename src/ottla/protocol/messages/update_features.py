@@ -1,7 +1,7 @@
 """UpdateFeatures (api key 57), versions 0 to 2: raise or lower finalized features.
 
 v1   validate_only; upgrade_type instead of allow_downgrade
-v2   one error for the whole request, no results in the answer
+v2   one error for the whole request, no results in the response
 """
 
 from typing import ClassVar

@@ -1,6 +1,6 @@
-"""Vote (api key 52), versions 0 to 2: a candidate asks a voter of the quorum.
+"""Vote (api key 52), versions 0 to 2: a candidate asks a voter for its vote.
 
-v1   voter_id and directory ids; node_endpoints in the answer
+v1   voter_id and directory ids; node_endpoints in the response
 v2   pre_vote: ask without raising the epoch
 """
 

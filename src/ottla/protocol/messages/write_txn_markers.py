@@ -1,7 +1,7 @@
 """WriteTxnMarkers (api key 27), versions 1 to 2:
 a coordinator has the ends of transactions written into logs.
 
-v1   the oldest that Kafka still speaks
+v1   the oldest that Kafka still supports
 v2   transaction_version
 """
 
