@@ -1,4 +1,4 @@
-"""Runs a handler for each record of some topics: retries, dead letters, a group that holds.
+"""Runs a handler for each record of some topics, with retries and dead letters.
 
     from ottla.consumer import consume
 
@@ -7,7 +7,7 @@
 
     consume(["orders"], handle, group="billing", bootstrap_servers="localhost:9092")
 
-Needs the extra `ottla[consumer]`. Nothing else is imported before it is used.
+Needs the extra `ottla[consumer]`. Imports are lazy.
 """
 
 from typing import TYPE_CHECKING

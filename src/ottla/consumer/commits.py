@@ -1,7 +1,7 @@
-"""Commits what is done: now and then in passing, at once when a partition must go.
+"""Commits handled offsets: periodically, and at once when a partition is revoked.
 
-The group's coordinator may refuse a commit while the group changes. Then nothing is lost: it is
-tried again, or whoever reads the partition next begins where the last commit was.
+The coordinator may refuse a commit during a rebalance. Nothing is lost then: the commit is retried,
+or the next owner starts at the last committed offset.
 """
 
 import logging
@@ -28,7 +28,7 @@ class Commits:
 
     @staticmethod
     def listener(lanes: Lanes) -> Callable[[Any, list[Any]], None]:
-        """What the client calls, while it is polled, when a commit in passing was answered."""
+        """Callback of the client, called while polling, for the result of a periodic commit."""
 
         def answered(failure: Any, partitions: list[Any]) -> None:  # noqa: ANN401
             for item in partitions:
@@ -48,15 +48,15 @@ class Commits:
             self._attempt(offsets, is_awaited=False)
 
     def commit_now(self, lanes: Iterable[Lane]) -> None:
-        """Commit what these have done, and wait for the answer."""
+        """Commit the handled offsets of `lanes`, and wait for the response."""
         offsets = _uncommitted(lanes)
         if offsets:
             self._attempt(offsets, is_awaited=True)
 
     def commit_before(self, lane: Lane, offset: Offset) -> bool:
-        """Commit up to what is about to be handled; True if that is certain."""
+        """Commit up to the record about to be handled; True if the commit is certain."""
         if lane.committed_offset is not None and lane.committed_offset >= offset:
-            return True  # It failed and is tried again.
+            return True  # A retry: already committed.
         return self._attempt({lane.place: offset}, is_awaited=True)
 
     def _attempt(self, offsets: dict[TopicPartition, Offset], *, is_awaited: bool) -> bool:

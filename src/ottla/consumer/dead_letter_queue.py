@@ -1,4 +1,4 @@
-"""Writes dead letters, and returns only when they are written."""
+"""Writes dead letters, and returns only when they are acknowledged."""
 
 import logging
 import threading
@@ -21,7 +21,7 @@ log = logging.getLogger("ottla.consumer")
 
 
 class DeadLetterQueue:
-    """One producer for all workers, made when the first record is given up."""
+    """One producer for all workers, created for the first dead letter."""
 
     def __init__(self, config: Mapping[str, Any], *, group: str, handler: str) -> None:
         self._config = dict(config)
@@ -32,7 +32,7 @@ class DeadLetterQueue:
         self._lock = threading.Lock()
 
     def write(self, topic: str, message: Message, error: Exception) -> None:
-        """Raises CannotDeadLetter if the record did not get there."""
+        """Raises CannotDeadLetter if the record was not written."""
         from confluent_kafka import KafkaError, KafkaException
 
         producer = self._prepared(topic)
@@ -77,10 +77,10 @@ class DeadLetterQueue:
             message.value,
             message.key,
             headers=list(headers),
-            timestamp=max(message.timestamp_ms, 0),  # 0: now, for a record that has none.
+            timestamp=max(message.timestamp_ms, 0),  # 0: now, for a record without a timestamp.
             on_delivery=delivered,
         )
-        while not written.is_set():  # The client itself gives up after message.timeout.ms.
+        while not written.is_set():  # The client itself fails it after message.timeout.ms.
             producer.poll(POLL_S)
         return failures[0]
 
@@ -96,7 +96,7 @@ class DeadLetterQueue:
             return self._producer
 
     def _create(self, topic: str) -> None:
-        """Make the topic if there is none: a cluster may not make topics by itself."""
+        """Create the topic if it is missing: the cluster may not auto-create topics."""
         from confluent_kafka import KafkaException
         from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
@@ -108,7 +108,7 @@ class DeadLetterQueue:
         try:
             made[topic].result(CREATE_S_MAX)
         except (KafkaException, TimeoutError):
-            return  # It is there already, or the write will tell what is wrong.
+            return  # It exists already, or the write will report the problem.
 
     def _told(self, topic: str, message: Message, why: str) -> CannotDeadLetter:
         place = f"{message.topic}-{message.partition} at offset {message.offset}"

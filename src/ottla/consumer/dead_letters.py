@@ -1,7 +1,7 @@
-"""Dead letters: records that were given up, with Kafka Connect's headers telling why.
+"""Dead letters: failed records with Kafka Connect's error headers.
 
-Pure: what the headers are and what they mean. Key, value, timestamp and the record's own headers
-stay as they were, so that a dead letter can be replayed.
+Pure: encoding and decoding of the headers. Key, value, timestamp and the record's own headers are
+unchanged, so that a dead letter can be replayed.
 """
 
 import traceback
@@ -22,18 +22,18 @@ EXCEPTION_CLASS = PREFIX + "exception.class.name"
 EXCEPTION_MESSAGE = PREFIX + "exception.message"
 STACKTRACE = PREFIX + "exception.stacktrace"
 
-HANDLING = "TASK_PUT"  # Connect's name for the stage in which a sink takes a record.
+HANDLING = "TASK_PUT"  # Connect's name for the stage in which a sink processes a record.
 TEXT_CHARACTERS_MAX = 4_000
 STACKTRACE_CHARACTERS_MAX = 16_000
 
 
 class DeadLetter(NamedTuple):
-    """A record of a dead letter topic, as it was before."""
+    """A record of a dead letter topic, with its original fields."""
 
-    topic: str | None  # None if nothing tells: then it can only be replayed to a named topic.
+    topic: str | None  # None if unknown: then it can only be replayed to a named topic.
     partition: int | None
     offset: int | None
-    group: str | None  # Or the connector that gave it up.
+    group: str | None  # Or the connector.
     error_class: str | None
     error_message: str | None
     stacktrace: str | None
@@ -43,7 +43,7 @@ class DeadLetter(NamedTuple):
 def headers_for(
     message: Message, error: BaseException, *, group: str, handler: str, has_stacktrace: bool = True
 ) -> list[tuple[str, bytes | None]]:
-    """The record's own headers and Connect's; those of an earlier death are replaced."""
+    """The record's own headers and Connect's; headers of an earlier failure are replaced."""
     kind = type(error)
     told = {
         TOPIC: message.topic,
@@ -57,7 +57,7 @@ def headers_for(
         EXCEPTION_MESSAGE: str(error)[:TEXT_CHARACTERS_MAX],
     }
     if has_stacktrace:
-        # The end of it names the place that failed.
+        # The end names the line that failed.
         told[STACKTRACE] = "".join(traceback.format_exception(error))[-STACKTRACE_CHARACTERS_MAX:]
     added = [(name, text.encode("utf-8", "backslashreplace")) for name, text in told.items()]
     return [*own_headers(message.headers), *added]
@@ -68,7 +68,7 @@ def own_headers(headers: Headers) -> Headers:
 
 
 def read_dead_letter(message: Message) -> DeadLetter:
-    """What its headers tell; any record may lie in such a topic, so all of it is optional."""
+    """Decode the headers; all fields are optional, since the topic may hold other records."""
     told: dict[str, str] = {
         name: value.decode("utf-8", "replace")
         for name, value in message.headers

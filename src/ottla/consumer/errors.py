@@ -9,7 +9,7 @@ Reject                raised by a handler: this record is not worth a retry
 
 
 class ConsumerError(Exception):
-    """The root of this tree. All that was done before it is committed."""
+    """The root of this tree. All records handled before it are committed."""
 
 
 class CannotConsume(ConsumerError):
@@ -25,4 +25,4 @@ class CannotDeadLetter(ConsumerError):
 
 
 class Reject(Exception):
-    """Raised by a handler: to try this record again would not help."""
+    """Raised by a handler: do not retry this record."""

@@ -1,7 +1,7 @@
-"""Polls: takes records into their lanes, and pauses partitions whose records pile up.
+"""Polling: takes records into their lanes, and pauses partitions with a backlog.
 
-A pause is dear: the client throws away what it has fetched ahead. So a full lane first holds up
-the polling for a moment, which is all that a quick handler needs.
+A pause is expensive: the client drops its prefetched records. So a full lane first delays polling
+for a moment, which is enough for a fast handler.
 """
 
 import logging
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import confluent_kafka
 
 TURN_RECORDS_MAX = 1_000
-HOLD_S = 0.5  # Far less than any group's patience.
+HOLD_S = 0.5  # Much less than any session timeout.
 
 log = logging.getLogger("ottla.consumer")
 
@@ -32,7 +32,7 @@ class Intake:
         self._told: set[str] = set()
 
     def receive(self, wait_s: float) -> None:
-        """Wait for a record, and take all that are there; the group is served meanwhile."""
+        """Wait for a record, and take all that are available; polling also serves the group."""
         for _ in range(TURN_RECORDS_MAX):
             raw = self._consumer.poll(wait_s)
             if raw is None:
@@ -51,7 +51,7 @@ class Intake:
                 return
 
     def regulate(self, now: float) -> bool:
-        """Pause and resume; False if polling has to wait a moment for a lane that is full."""
+        """Pause and resume partitions; False if polling must wait a moment for a full lane."""
         may_poll = True
         for lane in self._lanes:
             if lane.has_room:
@@ -86,7 +86,7 @@ class Intake:
         )
         if failure.fatal() or failure.code() in hopeless:
             raise CannotConsume(f"cannot read {', '.join(self._topics)}: {failure.str()}")
-        if failure.str() not in self._told:  # It may come again with every poll.
+        if failure.str() not in self._told:  # The error may repeat with every poll.
             self._told.add(failure.str())
             log.warning("%s; going on", failure.str())
 

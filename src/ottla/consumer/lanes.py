@@ -1,7 +1,7 @@
-"""The partitions that a consumer owns: what waits in each, what is under way, how far it is done.
+"""The assigned partitions: queued records, the task in progress, the offset handled so far.
 
-Plain state, changed by the polling thread alone. A `Task` is the one thing it shares with a worker:
-the worker counts `done` up and says how it ended; the polling thread may cancel it.
+Plain state, changed only by the polling thread. A `Task` is the only object shared with a worker:
+the worker increments `done` and sets the outcome; the polling thread may cancel it.
 """
 
 from collections import deque
@@ -27,28 +27,29 @@ class Task:
 
     def __init__(self, messages: list[Message], failures: int) -> None:
         self.messages = messages
-        self.failures = failures  # How often the first of those that are left has failed so far.
+        self.failures = failures  # Number of failures of the first remaining record.
         self.done = 0
-        self.failure: Exception | None = None  # Why the next one is to be tried again later.
-        self.fatal: BaseException | None = None  # Why it must not go on at all.
+        self.failure: Exception | None = None  # Why the next record must be retried later.
+        self.fatal: BaseException | None = None  # Why the consumer must end.
         self.is_cancelled = False
         self.is_over = False
         self.begun_at = self.over_at = 0.0
 
 
 class Lane:
-    """One partition."""
+    """One assigned partition."""
 
     def __init__(self, place: TopicPartition, before: Task | None) -> None:
         self.place = place
         self.is_paused = False
-        self.held_since: float | None = None  # When it was found full.
+        self.held_since: float | None = None  # When it became full.
         self.task: Task | None = None
-        self.done_offset: Offset | None = None  # All below it is done.
+        self.done_offset: Offset | None = None  # All records below it are handled.
         self.committed_offset: Offset | None = None
         self.ready_at = 0.0
-        self.risked = 1  # With at-most-once: how many records are committed ahead of the handler.
-        self._before = before  # We owned it earlier, and a record of then is still under way.
+        self.risked = 1  # With at-most-once: number of records committed ahead of the handler.
+        # A task of an earlier assignment of this partition, still in progress.
+        self._before = before
         self._pending: deque[Message] = deque()
         self._pending_bytes = 0
         self._failures = 0
@@ -69,7 +70,7 @@ class Lane:
 
     @property
     def uncommitted_offset(self) -> Offset | None:
-        """How far it is done, if that was not committed; with at-most-once, it was before."""
+        """The offset handled so far, if not committed yet; with at-most-once it always is."""
         if self.done_offset is None or self.done_offset <= (self.committed_offset or -1):
             return None
         return self.done_offset
@@ -89,11 +90,11 @@ class Lane:
         return self.task
 
     def untake(self) -> None:
-        """The task was not begun after all."""
+        """The task was not started after all."""
         self.task = None
 
     def progress(self) -> None:
-        """Count what the task has done so far."""
+        """Update the handled offset from the task."""
         assert self.task is not None, "something is under way"
         done = self.task.done
         for _ in range(done - self._counted):
@@ -103,7 +104,7 @@ class Lane:
         self._counted = done
 
     def settle(self) -> int:
-        """Take the end of the task; how often the record that now comes first has failed."""
+        """Finish the task; return the number of failures of the record that is now first."""
         task = self.task
         assert task is not None, "something was under way"
         assert task.is_over, "only what is over is settled"
@@ -113,7 +114,7 @@ class Lane:
         return self._failures
 
     def under_way(self) -> Task | None:
-        """What a worker may still be busy with, once this lane is gone."""
+        """The task that a worker may still run after this lane is dropped."""
         if self.task is not None and not self.task.is_over:
             return self.task
         if self._before is not None and not self._before.is_over:
@@ -121,7 +122,7 @@ class Lane:
         return None
 
     def adapt_risk(self, took_s: float, risked_max: int) -> None:
-        """Commit further ahead of a quick handler, less far ahead of a slow one."""
+        """Commit further ahead of a fast handler, less far ahead of a slow one."""
         if took_s < QUICK_S:
             self.risked = min(self.risked * 2, risked_max)
         elif took_s > SLOW_S:
@@ -129,7 +130,7 @@ class Lane:
 
 
 class Lanes:
-    """All of them, by partition."""
+    """All lanes, by partition."""
 
     def __init__(self) -> None:
         self._lanes: dict[TopicPartition, Lane] = {}
@@ -146,7 +147,7 @@ class Lanes:
             self._lanes[place] = Lane(place, self._left.pop(place, None))
 
     def dropped(self, places: Iterable[TopicPartition]) -> None:
-        """Not ours any more: what waits there is forgotten."""
+        """Revoked: drop the queued records."""
         for place in places:
             lane = self._lanes.pop(place, None)
             task = lane.under_way() if lane is not None else None
@@ -154,7 +155,7 @@ class Lanes:
                 self._left[place] = task
 
     def ready(self, now: float) -> list[Lane]:
-        """Those with work, the longest waiting first."""
+        """Lanes with work, the longest waiting first."""
         return sorted(
             (lane for lane in self._lanes.values() if lane.is_ready(now)),
             key=lambda lane: lane.ready_at,

@@ -1,8 +1,8 @@
 """Reads topics as a member of a group and runs a handler for each record.
 
-One thread polls, and so keeps the membership however slow the handler is; workers run the handler.
-A partition's records are handled one after the other. A partition whose records pile up is paused.
-When a partition must go, its record under way may finish, and what is done is committed first.
+One thread polls, which keeps the membership however slow the handler is; workers run the handler.
+Records of a partition are handled one after the other. A partition with a backlog is paused. When a
+partition is revoked, its record in progress may finish, and handled records are committed first.
 """
 
 import logging
@@ -38,18 +38,18 @@ if TYPE_CHECKING:
 
 BUSY_POLL_S, IDLE_POLL_S = 0.01, 0.2
 TASK_RECORDS_MAX = 500
-RISKED_RECORDS_MAX = 100  # How many a crash may lose: with at-most-once they are committed before.
+RISKED_RECORDS_MAX = 100  # With at-most-once: records committed ahead, which a crash may lose.
 
 log = logging.getLogger("ottla.consumer")
 
 
 def consume(topics: str | Iterable[str], handler: Handler, **options: Any) -> None:  # noqa: ANN401
-    """Run a handler for each record until a signal comes; the options are those of `Runner`."""
+    """Run a handler for each record until a signal; options as for `Runner`."""
     Runner(topics, handler, **options).run()
 
 
 class Runner:
-    """A consumer: `run` it in a thread of its choice, `stop` it from any other."""
+    """A consumer: call `run` in any thread, `stop` from any other."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class Runner:
         **config: Any,  # noqa: ANN401  Whatever confluent-kafka takes.
     ) -> None:
         is_at_most_once = Delivery(delivery) is Delivery.AT_MOST_ONCE
-        if retries is None:  # A second try is a second handling.
+        if retries is None:  # A retry would be a second delivery.
             retries = 0 if is_at_most_once else RETRIES_DEFAULT
         if not isinstance(backoff, Backoff):
             backoff = Backoff(backoff, max(backoff, Backoff().longest_s))
@@ -94,11 +94,11 @@ class Runner:
         )
 
     def stop(self) -> None:
-        """Let `run` end: records under way are finished and what is done is committed."""
+        """Make `run` end: records in progress are finished and handled ones committed."""
         self._stopping.set()
 
     def run(self) -> None:
-        """Handle records until `stop` or a signal; raises ConsumerError if it cannot go on."""
+        """Handle records until `stop` or a signal; raises ConsumerError if it cannot continue."""
         consumer = _open(self._config, self._lanes)
         self._commits = Commits(consumer, self._lanes, self.settings.commit_s)
         self._intake = Intake(consumer, self._lanes, self.topics)
@@ -145,7 +145,8 @@ class Runner:
                 if self._commits.commit_before(lane, task.messages[-1].offset + 1):
                     self._workers.begin(task)
                 else:
-                    lane.untake()  # The next turn tries again, unless it is another's by then.
+                    # The next iteration tries again, unless the partition is revoked by then.
+                    lane.untake()
 
     def _settle(self) -> None:
         while self._workers.collect():
@@ -183,7 +184,7 @@ class Runner:
             )
 
     def _give_up(self, message: Message, error: Exception) -> None:
-        """Called by a worker: the record failed for the last time."""
+        """Called by a worker after the last failed attempt."""
         topic = self.settings.dead_letter_topic(message.topic)
         place = f"{message.topic}-{message.partition} at offset {message.offset}"
         if topic is not None:
@@ -197,7 +198,7 @@ class Runner:
                 " handled again by whoever reads it next"
             ) from error
 
-    # What the group tells, always while we poll.
+    # Callbacks of the group, always called while polling.
 
     def _assigned(self, _consumer: object, partitions: "list[Any]") -> None:
         self._lanes.assigned(_places(partitions))
@@ -227,7 +228,7 @@ class Runner:
         self._lanes.dropped(places)
 
     def _finish(self) -> None:
-        """Let what is under way end, still a member of the group; then commit."""
+        """Let tasks in progress end while still a member of the group; then commit."""
         lanes = list(self._lanes)
         self._cancel(lanes)
         self._intake.pause_all()
@@ -236,7 +237,7 @@ class Runner:
             if time.monotonic() > deadline or self._hurry.is_set():
                 log.warning("a record under way was left: its handler takes too long")
                 break
-            self._intake.receive(BUSY_POLL_S)  # Nothing comes: all is paused.
+            self._intake.receive(BUSY_POLL_S)  # Returns nothing: all partitions are paused.
             while self._workers.collect():
                 pass
         for lane in self._lanes:
@@ -247,14 +248,14 @@ class Runner:
         self._commits.commit_now(self._lanes)
 
     def _cancel(self, lanes: Sequence[Lane]) -> None:
-        """Begin no more records; but those that are committed already are worked off."""
+        """Start no more records, except those already committed."""
         for lane in lanes:
             if lane.task is not None and not self.settings.is_at_most_once:
                 lane.task.is_cancelled = True
 
     def _signalled(self) -> None:
         if self._stopping.is_set():
-            self._hurry.set()  # The second time means it.
+            self._hurry.set()  # A second signal does not wait.
         self._stopping.set()
 
 
@@ -278,7 +279,7 @@ def _places(partitions: "list[Any]") -> list[TopicPartition]:
 @contextmanager
 def _signals(act: Callable[[], None]) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
-        yield  # Only the main thread hears them.
+        yield  # Signal handlers work only in the main thread.
         return
 
     def heard(_number: int, _frame: FrameType | None) -> None:

@@ -1,4 +1,4 @@
-"""How a consumer runs: what is promised about delivery, how often it tries, how long it waits."""
+"""Settings of a consumer: delivery guarantee, retries, timeouts."""
 
 import math
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ RETRIES_DEFAULT = 3
 MAX_POLL_INTERVAL_MS_DEFAULT = 300_000
 FACTORS_MAX = 64  # Beyond that every backoff is the longest.
 
-# What a consumer's connection shares with that of the producer of dead letters.
+# Connection settings that the consumer shares with the dead letter producer.
 SHARED_PREFIXES = (
     *("bootstrap.", "broker.", "client.id", "sasl.", "security.", "socket.", "ssl."),
     "oauth_cb",
@@ -25,13 +25,13 @@ DECIDED = {
 
 
 class Delivery(StrEnum):
-    AT_LEAST_ONCE = "at-least-once"  # Committed after it was handled: a crash repeats some.
-    AT_MOST_ONCE = "at-most-once"  # Committed before it is handled: a crash loses some.
+    AT_LEAST_ONCE = "at-least-once"  # Committed after handling: a crash repeats records.
+    AT_MOST_ONCE = "at-most-once"  # Committed before handling: a crash loses records.
 
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """Waits between the tries of a record: longer each time, and never in step with others."""
+    """Exponential backoff between retries of a record, with jitter."""
 
     first_s: float = 0.5
     longest_s: float = 30.0
@@ -42,7 +42,7 @@ class Backoff:
             raise ValueError("a backoff needs 0 <= first_s <= longest_s and a factor of at least 1")
 
     def wait_s(self, failures: int, chance: float) -> float:
-        """The wait after so many failures; `chance` between 0 and 1 takes up to half of it."""
+        """Seconds to wait after `failures`; `chance` between 0 and 1 removes up to half of it."""
         assert failures > 0, "there is a wait only after a failure"
         growth = math.pow(self.factor, min(failures - 1, FACTORS_MAX))
         return min(self.first_s * growth, self.longest_s) * (1 - chance / 2)
@@ -56,7 +56,7 @@ class Settings:
     backoff: Backoff = field(default_factory=Backoff)
     dead_letters: bool | str = True
     workers: int = 1
-    finish_s: float = 30.0  # How long a record under way may take when its partition must go.
+    finish_s: float = 30.0  # How long a record in progress may take when its partition is revoked.
     commit_s: float = 1.0
 
     def __post_init__(self) -> None:
@@ -72,22 +72,22 @@ class Settings:
         return self.delivery is Delivery.AT_MOST_ONCE
 
     def dead_letter_topic(self, topic: str) -> str | None:
-        """Where the records of a topic go that still fail; None if nowhere."""
+        """The dead letter topic for a topic; None if disabled."""
         if isinstance(self.dead_letters, str):
             return self.dead_letters
         return f"{topic}.dlq" if self.dead_letters else None
 
 
 def consumer_config(bootstrap: str, group: str, config: Mapping[str, Any]) -> dict[str, Any]:
-    """The client's config: names may be written with underscores for dots."""
+    """The client's config; names may be written with underscores instead of dots."""
     named = {name if "." in name else _dotted(name): value for name, value in config.items()}
     for name, why in DECIDED.items():
         if name in named:
             raise ValueError(f"{name} is not yours to set here: {why}")
     return {
-        "auto.offset.reset": "earliest",  # A new group is to miss nothing.
-        "queued.min.messages": 10_000,  # A pause throws away what was fetched ahead,
-        "fetch.queue.backoff.ms": 10,  # and the end of it must not wait for a second.
+        "auto.offset.reset": "earliest",  # A new group misses no record.
+        "queued.min.messages": 10_000,  # A pause drops prefetched records,
+        "fetch.queue.backoff.ms": 10,  # and a resume must not wait for a second.
         **named,
         "bootstrap.servers": bootstrap,
         "group.id": group,
@@ -109,13 +109,13 @@ def producer_config(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def finish_s_max(settings: Settings, config: Mapping[str, Any]) -> float:
-    """How long a rebalance may wait for us, well before the group gives us up."""
+    """Time that a rebalance may wait for this member, well below the group's timeout."""
     interval_ms = int(config.get("max.poll.interval.ms", MAX_POLL_INTERVAL_MS_DEFAULT))
     return min(settings.finish_s, interval_ms / 2000)
 
 
 def _dotted(name: str) -> str:
-    # Callbacks keep the names that confluent-kafka gave them.
+    # Callbacks keep confluent-kafka's names.
     return name if name.endswith("_cb") or name in ("on_commit", "logger") else _dots(name)
 
 

@@ -1,6 +1,6 @@
 """The threads in which handlers run, so that polling never waits for one.
 
-A handler that is a coroutine function runs on one event loop that all workers share.
+Coroutine handlers run on one event loop shared by all workers.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from ottla.consumer.errors import Reject
 from ottla.consumer.lanes import Task
 
 Handler = Callable[[Message], Awaitable[object] | object]
-GiveUp = Callable[[Message, Exception], None]  # Raises if the record must not be passed over.
+GiveUp = Callable[[Message, Exception], None]  # Raises if the record must not be skipped.
 
 log = logging.getLogger("ottla.consumer")
 
@@ -40,7 +40,7 @@ class Workers:
             _thread(f"ottla-consumer-{number}", self._work)
 
     def stop(self) -> None:
-        """No more tasks. A handler that never returns is left to end with the process."""
+        """Accept no more tasks. A handler that never returns ends with the process."""
         for _ in range(self.count):
             self._tasks.put(None)
         if self._loop is not None and not self.under_way:
@@ -51,7 +51,7 @@ class Workers:
         self._tasks.put(task)
 
     def collect(self, wait_s: float = 0.0) -> bool:
-        """Count a task that is over, waiting for one if need be; False if there was none."""
+        """Wait up to `wait_s` for a finished task; False if there was none."""
         try:
             self._over.get(timeout=wait_s) if wait_s > 0 else self._over.get_nowait()
         except Empty:

@@ -1,8 +1,8 @@
-"""The clocks: monotonic for every wait, wall for what is written into records.
+"""The clocks: monotonic for every wait, wall for timestamps in records.
 
-The monotonic clock stands still while a machine sleeps. For what we expect of others that is right:
-after a sleep they get the rest of their time, and nobody is fenced or expelled from a group for our
-own silence. What others may have decided about us is judged by the clock that counts sleep.
+The monotonic clock stops while the machine sleeps. That is right for timeouts of others: after a
+sleep they get the rest of their time, and no broker is fenced and no member expelled because this
+machine slept. Decisions of others about us are judged by the clock that counts sleep.
 """
 
 import time
@@ -14,12 +14,13 @@ from ottla.model.types import Monotonic, WallTime
 class Clock(Protocol):
     def monotonic(self) -> Monotonic: ...
     def counting_sleep(self) -> Monotonic:
-        """Like `monotonic`, with another start; goes on while the machine sleeps."""
+        """Like `monotonic`, with another origin; continues while the machine sleeps."""
 
     def wall(self) -> WallTime: ...
 
 
-# Linux has a clock of its own for it; on macOS this one goes on, and `time.monotonic` is another.
+# Linux has a separate clock for it; on macOS CLOCK_MONOTONIC counts sleep, and `time.monotonic`
+# does not.
 _COUNTING_SLEEP: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
@@ -31,5 +32,5 @@ class RealClock:
         return Monotonic(time.clock_gettime_ns(_COUNTING_SLEEP) // 1_000_000)
 
     def wall(self) -> WallTime:
-        # Every produce asks; `WallTime(...)` would be a call that costs as much as the clock.
+        # Called for every produce; `WallTime(...)` would double its cost.
         return time.time_ns() // 1_000_000  # type: ignore[return-value]

@@ -1,10 +1,10 @@
-"""Descriptors that are kept back, so that connections never take the last ones of a process.
+"""Reserved file descriptors, so that connections never take the last ones of a process.
 
-A broker whose descriptors are used up by idle clients could neither begin a segment, nor read one
-that is not open, nor reach another broker. So it holds some descriptors of its own. Opening a log's
-file or connecting to a peer takes one of these if no other is free. The listener accepts nobody
-before all of them are held again. While it waits for that, a few are free for what opens files
-elsewhere: the import of a handler at its first request, the resolver of names.
+A broker without free descriptors could neither roll a segment, nor open one, nor connect to another
+broker. So it holds some in reserve. Opening a log's file or connecting to a peer takes one of these
+if no other is free. The listener accepts no connection until the reserve is full again; while it
+waits, a few stay free for files opened elsewhere: the import of a handler on its first request,
+name resolution.
 """
 
 import os
@@ -21,21 +21,21 @@ Opened = TypeVar("Opened")
 
 
 class Reserve:
-    """Of the whole process. `fill` belongs to the thread of the loop; any thread may `release`."""
+    """One per process. Call `fill` on the loop's thread; any thread may `release`."""
 
     def __init__(self) -> None:
-        self._wanted = 0  # None in a process that is not a broker's own.
+        self._wanted = 0  # Zero in a process that is not a broker.
         self._held: list[int] = []
 
     def keep(self, count: int) -> None:
-        """Hold `count` descriptors from now on, or as many as there are."""
+        """Reserve `count` descriptors from now on, or as many as possible."""
         self._wanted = count
         while len(self._held) > count and self.release():
             pass
         self.fill()
 
     def fill(self) -> bool:
-        """Take back what was released; False if there are not enough descriptors for that."""
+        """Refill the reserve; False if there are not enough descriptors."""
         while len(self._held) < self._wanted:
             try:
                 self._held.append(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
@@ -49,7 +49,7 @@ class Reserve:
             self.release()
 
     def release(self) -> bool:
-        """Give one up; False if none is held."""
+        """Release one; False if none is held."""
         try:
             os.close(self._held.pop())
         except IndexError:
@@ -63,7 +63,7 @@ RESERVE: Final = Reserve()
 def opened(
     call: Callable[Arguments, Opened], *args: Arguments.args, **kwargs: Arguments.kwargs
 ) -> Opened:
-    """`call`, which opens a descriptor; with one of the reserve if there is no other."""
+    """Run `call`, which opens a descriptor; takes one from the reserve if no other is free."""
     while True:
         try:
             return call(*args, **kwargs)

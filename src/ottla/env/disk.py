@@ -1,6 +1,6 @@
-"""The disk seam: the few file operations that a log needs, and the real disk behind them.
+"""The disk seam: the file operations that a log needs, and their real implementation.
 
-Everything blocks. `ottla.simulation.world.disk` has the same operations with faults and crashes.
+All calls block. `ottla.simulation.world.disk` has the same operations with faults and crashes.
 """
 
 import fcntl
@@ -16,21 +16,23 @@ Buffer = bytes | bytearray | memoryview
 
 
 class File(Protocol):
-    """An open file that grows at its end. Holding it keeps the bytes readable, even if unlinked."""
+    """An open, append-only file. Its bytes stay readable while it is referenced, even if
+    unlinked.
+    """
 
     @property
     def path(self) -> str:
-        """As it was opened: a later rename does not show here."""
+        """The path at opening; a later rename does not change it."""
 
     @property
     def size(self) -> int: ...
 
     @property
     def truncations(self) -> int:
-        """How often it was truncated since it was opened."""
+        """Number of truncations since it was opened."""
 
     def append(self, buffers: Sequence[Buffer]) -> None:
-        """Write all at the end, in order; after an OSError an unknown part of it is there."""
+        """Append all buffers in order; after an OSError an unknown part of them is written."""
 
     def read(self, position: int, size: int) -> bytes:
         """Up to `size` bytes; fewer only at the end of the file."""
@@ -59,7 +61,7 @@ class Disk(Protocol):
     def remove_directory(self, path: str) -> None: ...
     def sync_directory(self, path: str) -> None: ...
     def sync_filesystem(self, path: str) -> bool:
-        """Sync all that lies on the disk of `path`; False where the system cannot."""
+        """Sync the whole file system of `path`; False if the system does not support it."""
 
     def free_bytes(self, path: str) -> int: ...
     def total_bytes(self, path: str) -> int: ...
@@ -67,7 +69,7 @@ class Disk(Protocol):
         """Changes when the machine restarts or the disk of `path` is mounted; "" if unknown."""
 
     def lock(self, path: str) -> Lock:
-        """Take the file for this process; raises BlockingIOError if another one has it."""
+        """Lock the file for this process; raises BlockingIOError if another one holds it."""
 
 
 class RealFile:
@@ -102,7 +104,8 @@ class RealFile:
             return data
         parts = [data]
         have = len(data)
-        while have < size:  # A single read gives at most 2 GiB, and signals may cut it short.
+        # A single read returns at most 2 GiB, and may be interrupted by a signal.
+        while have < size:
             data = os.pread(self._descriptor, size - have, position + have)
             if not data:
                 break
@@ -127,13 +130,13 @@ class RealFile:
             os.close(descriptor)
 
     def __del__(self) -> None:
-        # A fetch that is still being sent may outlive its segment: the last holder closes.
+        # A fetch in progress may outlive its segment: the last reference closes the file.
         with suppress(OSError, AttributeError):
             self.close()
 
 
 class RealLock:
-    """A POSIX record lock, as Java takes it, so that Apache Kafka and we respect each other."""
+    """A POSIX record lock, as Java uses, so that it also excludes Apache Kafka."""
 
     _held: Final[set[str]] = set()  # Record locks do not exclude two brokers in one process.
 
@@ -233,7 +236,7 @@ def real_disk() -> Disk:
 
 
 def _rest(buffers: Sequence[Buffer], written: int) -> list[Buffer]:
-    """What a short write left over."""
+    """The buffers that remain after a short write."""
     for index, buffer in enumerate(buffers):
         if written < len(buffer):
             return [memoryview(buffer)[written:], *buffers[index + 1 :]]

@@ -1,4 +1,4 @@
-"""All that a broker needs of the machine it runs on, given to it once."""
+"""The environment of a broker: all seams, passed to it once."""
 
 from dataclasses import dataclass
 from random import Random

@@ -1,13 +1,13 @@
-"""Which errors of the operating system say that a disk has failed: all but those named here."""
+"""Classes of operating system errors. Every error not listed here means that a disk failed."""
 
 import errno
 from typing import Final
 
 FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
-# The process, or the machine, has no more descriptors or memory.
+# The process or the machine is out of descriptors or memory.
 SHORT: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
-# A read of bytes that are there: the disk, or what the file system keeps of it, is bad.
+# A failed read of existing bytes: the disk or the file system is damaged.
 UNREADABLE: Final = frozenset(
     {errno.EIO, errno.EBADMSG, errno.ESTALE, getattr(errno, "EUCLEAN", errno.EIO)}
 )
-PASSING: Final = FULL | SHORT | {errno.EINTR}  # The same call may succeed later.
+PASSING: Final = FULL | SHORT | {errno.EINTR}  # A later attempt may succeed.

@@ -1,4 +1,4 @@
-"""A piece of a file: what a fetch sends, and all that the network needs to know of storage."""
+"""A range of a file: what a fetch sends, and the network layer's only view of storage."""
 
 from typing import Protocol
 
@@ -7,17 +7,19 @@ from ottla.model.errors import Damaged
 
 
 class RangeOwner(Protocol):
-    """Whose bytes a range has: those who send it do not know the log behind it."""
+    """Owner of a range's bytes; the sender does not know the log."""
 
     def unreadable(self, error: OSError | Damaged) -> None:
-        """They could not be read when their turn came, though nobody truncated the file."""
+        """The bytes could not be read when they were to be sent, though the file was not
+        truncated.
+        """
 
 
 class FileRange:
-    """Whole bytes of one file. Holding it keeps them readable, even after retention unlinks it.
+    """A byte range of one file. It stays readable while referenced, even after an unlink.
 
-    A file that is truncated after the range was made may have other bytes there, or none: its
-    `truncations` differ from the range's, and the range must not be sent.
+    If the file is truncated after the range was created, its bytes may differ or be missing: then
+    `truncations` of file and range differ, and the range must not be sent.
     """
 
     __slots__ = ("file", "owner", "position", "size", "truncations")

@@ -1,8 +1,8 @@
-"""Identity of a mounted file system, by which a restarted process knows that it lost no writes.
+"""Identity of a mounted file system: shows a restarted process whether writes may be lost.
 
-A killed process loses nothing that it wrote: the kernel keeps it until the file system is unmounted
-or the machine restarts. A file system that failed may lose all that was not synced when it is
-mounted again, with no restart of the machine.
+A killed process loses no writes: the kernel keeps them until the file system is unmounted or the
+machine restarts. A file system that failed may lose all unsynced writes when it is mounted again,
+without a restart of the machine.
 """
 
 import os
@@ -12,11 +12,11 @@ from typing import Final
 
 from ottla.env import system
 
-# Drivers that make a directory in sysfs for each mounted device, and remove it with the superblock.
+# Drivers with a sysfs directory for each mounted device, removed with the superblock.
 _DRIVERS: Final = ("ext4", "xfs", "f2fs")
 
 _STATX_BYTES: Final = 256
-_STATX_MOUNT_ID_UNIQUE: Final = 0x4000  # Since Linux 6.8; never used again until a restart.
+_STATX_MOUNT_ID_UNIQUE: Final = 0x4000  # Since Linux 6.8; unique until a restart.
 _STATX_MOUNT_ID_AT: Final = 144
 _AT_FDCWD: Final = -100
 
@@ -24,7 +24,7 @@ _AT_FDCWD: Final = -100
 def mount_id(path: str) -> str:
     """Changes when the machine restarts or the file system of `path` is mounted; "" if unknown.
 
-    A new process has the same, and with ext4, xfs and f2fs so has a new container, which sees the
+    A new process sees the same id; with ext4, xfs and f2fs so does a new container, which sees the
     file system through another bind mount.
     """
     boot = system.boot_id()
@@ -33,7 +33,7 @@ def mount_id(path: str) -> str:
 
 
 def superblock_id(path: str) -> str:
-    """Driver and sysfs inode of the mounted device; inode numbers of sysfs are not used twice."""
+    """Driver and sysfs inode of the mounted device; sysfs does not reuse inode numbers."""
     with suppress(OSError):
         device = os.stat(path).st_dev
         link = os.readlink(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}")
@@ -46,7 +46,7 @@ def superblock_id(path: str) -> str:
 
 def unique_mount_id(path: str) -> str:
     """Id of the mount; a bind mount of the same file system has another."""
-    import ctypes  # Only at a start, and only where sysfs does not tell.
+    import ctypes  # Needed only at start, and only without a sysfs entry.
 
     try:
         statx = ctypes.CDLL(None).statx

@@ -1,6 +1,6 @@
-"""What differs between Linux and macOS, decided once.
+"""Differences between Linux and macOS.
 
-Everything else in Ottla calls these and does not ask which system it runs on.
+All other code calls these functions and does not check the system.
 """
 
 import errno
@@ -16,7 +16,7 @@ class Descriptor(Protocol):
     def fileno(self) -> int: ...
 
 
-# More data follows at once: the kernel need not send a short segment before a file's bytes.
+# More data follows: the kernel need not send a short segment before the file's bytes.
 MSG_MORE: Final[int] = getattr(socket, "MSG_MORE", 0)
 
 HAS_SENDFILE: Final = hasattr(os, "sendfile")
@@ -27,7 +27,7 @@ IOVEC_MAX: Final = min(os.sysconf("SC_IOV_MAX") if hasattr(os, "sysconf") else 1
 def _sync_data_darwin(fd: int) -> None:
     import fcntl
 
-    # A plain fsync there leaves the bytes in the drive's cache.
+    # A plain fsync on macOS leaves the bytes in the drive's cache.
     fcntl.fcntl(fd, fcntl.F_FULLFSYNC)  # type: ignore[attr-defined]
 
 
@@ -37,10 +37,10 @@ sync_data: Final[Callable[[int], None]] = (
 
 
 def sync_filesystem(fd: int) -> bool:
-    """Sync all that lies on the disk of this directory; False where the system cannot."""
+    """Sync the whole file system of this directory; False if the system does not support it."""
     if sys.platform != "linux":
         return False
-    import ctypes  # Only here, and only when much is to be synced.
+    import ctypes  # Slow to import, and rarely needed.
 
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.syncfs(fd) == 0:
@@ -59,13 +59,13 @@ def boot_id() -> str:
 
 
 def raise_descriptor_limit() -> int:
-    """Let this process open as many files as it may: a partition needs one, a client another."""
+    """Raise the limit of open files to the maximum: each partition and each client needs one."""
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _DESCRIPTORS_MAX if hard == resource.RLIM_INFINITY else min(hard, _DESCRIPTORS_MAX)
     if soft != resource.RLIM_INFINITY and soft < wanted:
-        with suppress(OSError, ValueError):  # Where a limit is not ours to move, it stays.
+        with suppress(OSError, ValueError):  # Keep the limit where it cannot be changed.
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
     return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
@@ -74,11 +74,12 @@ _DESCRIPTORS_MAX: Final = 1 << 20
 
 
 def core_wait_seconds() -> float:
-    """How long the calling thread was runnable without a core since it began; 0 where unknown."""
+    """Time the calling thread was runnable without a core, since its start; 0 if unknown."""
     try:
         with open("/proc/thread-self/schedstat", "rb", buffering=0) as file:
-            return int(file.read().split()[1]) / 1e9  # Nanoseconds on a core, waiting, slices.
-    except (OSError, IndexError, ValueError):  # Another system, or a kernel that does not count.
+            # Nanoseconds running, nanoseconds waiting, number of slices.
+            return int(file.read().split()[1]) / 1e9
+    except (OSError, IndexError, ValueError):  # Another system, or a kernel without these counters.
         return 0.0
 
 
@@ -88,9 +89,9 @@ def send_file(to: Descriptor, file: Descriptor, position: int, size: int) -> int
 
 
 def is_cached(file: Descriptor, position: int, size: int) -> bool:
-    """Whether the page cache has these bytes, so that a read would not wait for a disk.
+    """Whether these bytes are in the page cache, so that a read would not wait for a disk.
 
-    Where the system cannot tell, the answer is no, and a worker reads.
+    False if the system cannot tell: then a worker reads.
     """
     if not _HAS_NOWAIT:
         return False
@@ -100,7 +101,7 @@ def is_cached(file: Descriptor, position: int, size: int) -> bool:
     except BlockingIOError:
         return False
     except OSError:
-        return True  # Whatever is wrong, the read itself will say it.
+        return True  # The read itself will report the error.
 
 
 _HAS_NOWAIT = hasattr(os, "RWF_NOWAIT") and hasattr(os, "preadv")

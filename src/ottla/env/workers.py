@@ -1,7 +1,7 @@
-"""Where work that blocks goes: a few threads, so that the loop never waits for a disk.
+"""Worker threads for blocking work, so that the loop never waits for a disk.
 
-A worker gets values, sealed files or descriptors of its own and returns a value: only the loop
-changes a broker's state.
+A worker gets values, sealed files or its own descriptors and returns a value: only the loop changes
+a broker's state.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ class Workers(Protocol):
 
 
 class ThreadWorkers:
-    """Threads start with the first work given, so that an idle broker has none."""
+    """Threads start with the first work, so that an idle broker has none."""
 
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(WORKERS_MAX, thread_name_prefix="ottla-worker")
@@ -33,10 +33,10 @@ class ThreadWorkers:
 
 
 class InlineWorkers:
-    """Work done at once, on the loop: for tests that drive a broker by hand."""
+    """Runs work at once on the loop: for tests that drive a broker by hand."""
 
     async def run(self, work: Callable[..., Value], *arguments: object) -> Value:
-        await asyncio.sleep(0)  # Others may act between the asking and the work, as with threads.
+        await asyncio.sleep(0)  # Other tasks may run before the work, as with threads.
         return work(*arguments)
 
     def close(self) -> None:

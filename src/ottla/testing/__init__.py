@@ -2,8 +2,8 @@
 
 `Cluster` is several of them.
 
-Nothing else is imported before it is used, since pytest imports this package in every test run of
-every project where Ottla is installed.
+Imports are lazy, since pytest imports this package in every test run of every project where Ottla
+is installed.
 """
 
 from typing import TYPE_CHECKING

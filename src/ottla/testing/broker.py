@@ -1,10 +1,10 @@
-"""A real broker for a test: on a free port, ready in a moment, gone without a trace.
+"""A real broker for a test: on a free port, ready in a fraction of a second.
 
     with Broker() as broker:
         producer = confluent_kafka.Producer({"bootstrap.servers": broker.bootstrap_servers})
 
 It runs in a thread of the test process or, with `process=True`, in a process beside it. Its data
-lies in a temporary directory that is removed with it, unless `data` names one to keep.
+is in a temporary directory, removed with it, unless `data` names a directory.
 """
 
 import os
@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Self
 
-from ottla.testing.managed import Managed
+from ottla.testing.context_manager import Managed
 
 if TYPE_CHECKING:
     from ottla.client.message import Message
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 SettingValue = str | int | float | bool
 
-# What a broker of minutes does not need; a test may set them otherwise.
+# Defaults for short-lived brokers; a test may override them.
 QUICK = {"auto.create.topics.enable": "true", "log.segment.delete.delay.ms": "0"}
 
 
@@ -38,7 +38,7 @@ class Broker(Managed):
         port: int = 0,
         **named: SettingValue,
     ) -> None:
-        """Settings go by Kafka's names, or by keyword: `num_partitions=3`."""
+        """Settings have Kafka's names, or are keywords: `num_partitions=3`."""
         given = {**(settings or {}), **{key_of(name): value for name, value in named.items()}}
         self._settings = {**QUICK, **{name: as_text(value) for name, value in given.items()}}
         self._is_process = process
@@ -47,12 +47,12 @@ class Broker(Managed):
         self._runner: BrokerThread | BrokerProcess | None = None
         self._address: Address | None = None
         self._is_running = False
-        self.data = self._kept_data or ""  # Where its log directories are, while it exists.
+        self.data = self._kept_data or ""  # Parent of its log directories, while it exists.
 
-    # Its life.
+    # Lifecycle.
 
     def start(self) -> Self:
-        """Start, or start again what was stopped or killed, on the same port and data."""
+        """Start, or restart after `stop` or `kill`, on the same port and data."""
         assert not self._is_running, "the broker is running already"
         if self._runner is None:
             self.data = self._kept_data or tempfile.mkdtemp(prefix="ottla-")
@@ -75,13 +75,13 @@ class Broker(Managed):
         return BrokerThread(self.data, self._settings, self._port)
 
     def stop(self) -> None:
-        """Stop it cleanly; `start` brings it back with all its data."""
+        """Stop it cleanly; `start` restarts it with all its data."""
         if self._is_running:
             self._is_running = False
             self._running_or_stopped().stop(cleanly=True)
 
     def kill(self) -> None:
-        """Stop it as `kill -9` would; `start` makes it recover."""
+        """Stop it as `kill -9` would; `start` recovers."""
         if self._is_running:
             self._is_running = False
             self._running_or_stopped().kill()
@@ -91,7 +91,7 @@ class Broker(Managed):
         self.start()
 
     def close(self) -> None:
-        """End it for good and remove its data, unless they are to be kept."""
+        """Stop it permanently and remove its data, unless `data` was given."""
         runner, self._runner = self._runner, None
         if runner is not None:
             try:
@@ -103,11 +103,11 @@ class Broker(Managed):
         if self._kept_data is None and self.data:
             shutil.rmtree(self.data, ignore_errors=True)
 
-    # Where it is.
+    # Addresses.
 
     @property
     def bootstrap_servers(self) -> str:
-        """What clients are configured with: `host:port`."""
+        """`host:port`, for clients."""
         return str(self._where())
 
     @property
@@ -124,15 +124,15 @@ class Broker(Managed):
 
     @property
     def pid(self) -> int | None:
-        """The process it runs in, if that is one of its own."""
+        """Process id, if it runs in its own process."""
         return getattr(self._runner, "pid", None)
 
-    # What a test wants to have there, or to see. These go over the wire like any client's.
+    # Topics and records, over the wire like any client.
 
     def create_topic(
         self, name: str, partitions: int = 1, configs: Mapping[str, SettingValue] | None = None
     ) -> str:
-        """Make a topic; gives back its name."""
+        """Create a topic; returns its name."""
         texts = {key: as_text(value) for key, value in (configs or {}).items()}
         self._client().create_topic(name, partitions, texts)
         return name
@@ -152,7 +152,7 @@ class Broker(Managed):
         headers: Sequence[tuple[str, bytes | None]] = (),
         partition: int | None = None,
     ) -> None:
-        """Write records and wait until they are written; a topic that is missing is made."""
+        """Produce records and wait until they are acknowledged; a missing topic is created."""
         self._client().produce(
             topic,
             [_bytes(value) for value in values],
@@ -162,17 +162,17 @@ class Broker(Managed):
         )
 
     def records(self, topic: str) -> "list[Message]":
-        """All records of a topic at this moment, by partition and offset."""
+        """All current records of a topic, by partition and offset."""
         return self._client().records(topic)
 
-    # How it fails. A fault is used up by one request, whichever client it comes from.
+    # Faults. Each applies to one request, from any client.
 
     def fail(self, api: str, error: str, *, times: int = 1, message: str | None = None) -> None:
         """Refuse the next requests of an API: `fail("Produce", "NOT_LEADER_OR_FOLLOWER")`."""
         self._inject("fail", api, times, error=error, message=message)
 
     def delay(self, api: str, seconds: float, *, times: int = 1) -> None:
-        """Serve the next requests of an API, but answer them late."""
+        """Serve the next requests of an API, but send the responses late."""
         self._inject("delay", api, times, delay_ms=round(seconds * 1000))
 
     def drop(self, api: str, *, times: int = 1) -> None:
@@ -180,11 +180,11 @@ class Broker(Managed):
         self._inject("drop", api, times)
 
     def lose_answers(self, api: str, *, times: int = 1) -> None:
-        """Serve the next requests of an API, but close the connection instead of answering."""
+        """Serve the next requests of an API, but close the connection instead of responding."""
         self._inject("lose", api, times)
 
     def clear_faults(self) -> None:
-        """Forget the faults that no request has met yet."""
+        """Remove faults that no request has met yet."""
         self._running().clear_faults()
 
     def drop_connections(self) -> int:
@@ -204,7 +204,7 @@ class Broker(Managed):
         from ottla.testing.faults import FaultOrder
 
         order = FaultOrder(kind, api, times, error, message, delay_ms)
-        order.fault()  # A name that is wrong is told here, not in the broker.
+        order.fault()  # A wrong name raises here, not in the broker.
         self._running().inject(order)
 
     def _client(self) -> "Client":

@@ -1,7 +1,7 @@
-"""The few things that a test wants of a broker itself, as blocking calls.
+"""A small blocking client for tests.
 
-Each call is a client of its own that connects, asks and leaves. In a test that is a coroutine the
-call works too: it runs in a thread of its own, and the test's loop stands still meanwhile.
+Each call connects, sends its requests and disconnects. It also works in a coroutine test: it runs
+in a thread, and blocks the test's loop.
 """
 
 import asyncio
@@ -74,7 +74,7 @@ class Client:
         return self._run(lambda cluster: _read_all(cluster, topic))
 
     def partition(self, topic: str, index: int) -> MetadataResponsePartition:
-        """Who leads it, and who is in sync with the leader."""
+        """Leader and ISR of a partition."""
         (described,) = self._run(lambda cluster: Admin(cluster).describe_topics([topic]))
         return next(found for found in described.partitions if found.partition_index == index)
 
@@ -98,7 +98,7 @@ def _is_loop_running() -> bool:
 
 
 async def _read_all(cluster: Cluster, topic: str) -> list[Message]:
-    """Read from each partition's start to where it ends now."""
+    """Read each partition from its start to its current end."""
     known = await cluster.topic(topic)
     partitions = [TopicPartition(topic, index) for index in known.partitions]
     starts = await find_offsets(cluster, dict.fromkeys(partitions, EARLIEST))

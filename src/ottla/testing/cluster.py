@@ -1,11 +1,11 @@
-"""A real cluster for a test: a process for each node, free ports, gone without a trace.
+"""A real cluster for a test: a process for each node, on free ports.
 
     with Cluster(brokers=3) as cluster:
         producer = confluent_kafka.Producer({"bootstrap.servers": cluster.bootstrap_servers})
         cluster.kill(cluster.leader("orders"))
 
-Nodes are called by their ids, from 1 on. A node can be killed, stopped and started again, paused
-as by a long collection of garbage, and cut off from everyone as by a broken switch.
+Node ids start at 1. A node can be killed, stopped and started again, paused, and isolated from all
+others.
 """
 
 import os
@@ -19,7 +19,7 @@ from random import SystemRandom
 from typing import TYPE_CHECKING, Self
 
 from ottla.testing.broker import QUICK, SettingValue, as_text, key_of
-from ottla.testing.managed import Managed
+from ottla.testing.context_manager import Managed
 from ottla.testing.ports import HOST, Ports
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Cluster(Managed):
         data: str | os.PathLike[str] | None = None,
         **named: SettingValue,
     ) -> None:
-        """Settings go by Kafka's names, or by keyword: `num_partitions=3`."""
+        """Settings have Kafka's names, or are keywords: `num_partitions=3`."""
         given = {**(settings or {}), **{key_of(name): value for name, value in named.items()}}
         self._settings = {**QUICK, **{name: as_text(value) for name, value in given.items()}}
         self._count = brokers
@@ -50,10 +50,10 @@ class Cluster(Managed):
         self._cluster: LocalCluster | None = None
         self._nodes: dict[int, BrokerProcess] = {}
         self._running: set[int] = set()
-        self._silent: set[int] = set()  # Paused, or cut off.
+        self._silent: set[int] = set()  # Paused or isolated nodes.
         self.data = self._kept_data or ""
 
-    # Its life.
+    # Lifecycle.
 
     def start(self) -> Self:
         from ottla.broker.node.local_cluster import LocalCluster
@@ -75,7 +75,7 @@ class Cluster(Managed):
             properties = made.properties_of(node, self._settings)
             self._nodes[node.id] = BrokerProcess(node.log_directory, properties, node.port)
         try:
-            # None of them serves before enough of them are there to elect a controller.
+            # No node serves before a majority is there to elect a controller.
             with ThreadPoolExecutor(self._count) as pool:
                 list(pool.map(self.start_node, list(self._nodes)))
         except BaseException:
@@ -84,7 +84,7 @@ class Cluster(Managed):
         return self
 
     def close(self) -> None:
-        """End all nodes and remove their data, unless they are to be kept."""
+        """Stop all nodes and remove their data, unless `data` was given."""
         nodes, self._nodes = self._nodes, {}
         self._running.clear()
         for process in nodes.values():
@@ -93,11 +93,11 @@ class Cluster(Managed):
         if self._kept_data is None and self.data:
             shutil.rmtree(self.data, ignore_errors=True)
 
-    # Where it is.
+    # Addresses.
 
     @property
     def bootstrap_servers(self) -> str:
-        """What clients are configured with: every node's `host:port`."""
+        """`host:port` of every node, for clients."""
         return self._made().bootstrap_servers
 
     @property
@@ -107,7 +107,7 @@ class Cluster(Managed):
     def pid(self, node_id: int) -> int | None:
         return self._nodes[node_id].pid
 
-    # What a test wants to have there, or to see.
+    # Topics and records.
 
     def create_topic(
         self,
@@ -117,7 +117,7 @@ class Cluster(Managed):
         *,
         replication_factor: int = -1,
     ) -> str:
-        """Make a topic that every node knows from now on; gives back its name."""
+        """Create a topic and wait until every node knows it; returns its name."""
         texts = {key: as_text(value) for key, value in (configs or {}).items()}
         self._client().create_topic(name, partitions, texts, replication_factor)
         for node_id in self._running - self._silent:
@@ -125,11 +125,11 @@ class Cluster(Managed):
         return name
 
     def produce(self, topic: str, *values: bytes, key: bytes | None = None) -> None:
-        """Write records and wait until they are written, to all replicas in sync."""
+        """Produce records and wait until all in-sync replicas have them."""
         self._client().produce(topic, values, key=key, headers=(), partition=None)
 
     def records(self, topic: str) -> "list[Message]":
-        """All records of a topic at this moment, by partition and offset."""
+        """All current records of a topic, by partition and offset."""
         return self._client().records(topic)
 
     def leader(self, topic: str, partition: int = 0) -> int:
@@ -137,7 +137,7 @@ class Cluster(Managed):
         return self._client().partition(topic, partition).leader_id
 
     def isr(self, topic: str, partition: int = 0) -> list[int]:
-        """The nodes whose replicas are in sync, as the cluster's metadata says."""
+        """The nodes of the ISR, by the cluster's metadata."""
         return list(self._client().partition(topic, partition).isr_nodes)
 
     def controller(self) -> int:
@@ -145,14 +145,14 @@ class Cluster(Managed):
         return self._client().controller()
 
     def until(self, condition: Callable[[], bool], seconds: float = WAIT_SECONDS_MAX) -> None:
-        """Wait for something to become so; TimeoutError if it does not."""
+        """Wait until a condition holds; TimeoutError if it does not."""
         deadline = time.monotonic() + seconds
         while not condition():
             if time.monotonic() > deadline:
                 raise TimeoutError(f"it did not come about within {seconds:g} s")
             time.sleep(0.02)
 
-    # How it fails.
+    # Faults.
 
     def start_node(self, node_id: int) -> None:
         """Start it again on the same ports and data."""
@@ -160,7 +160,7 @@ class Cluster(Managed):
         self._running.add(node_id)
 
     def stop(self, node_id: int) -> None:
-        """Stop a node cleanly: it hands over what it leads first."""
+        """Stop a node cleanly, with a controlled shutdown."""
         self._running.discard(node_id)
         self._nodes[node_id].stop(cleanly=True)
 
@@ -177,7 +177,7 @@ class Cluster(Managed):
         self.start_node(node_id)
 
     def pause(self, node_id: int) -> None:
-        """Have a node do nothing at all until `resume`; its connections stay open."""
+        """Suspend a node until `resume`; its connections stay open."""
         self._silent.add(node_id)
         self._signal(node_id, signal.SIGSTOP)
 
@@ -186,7 +186,9 @@ class Cluster(Managed):
         self._silent.discard(node_id)
 
     def isolate(self, node_id: int) -> None:
-        """Cut a node off from everyone, clients too, until `heal`; nobody is told."""
+        """Drop all traffic of a node, also with clients, until `heal`, without closing
+        connections.
+        """
         self._silent.add(node_id)
         self._nodes[node_id].cut()
 
@@ -200,7 +202,7 @@ class Cluster(Managed):
         os.kill(pid, number)
 
     def _wait_known(self, topic: str, node_id: int) -> None:
-        """The node that made it answers first; the others hear of it a moment later."""
+        """The creating node answers first; the others learn of the topic a moment later."""
         (node,) = (node for node in self._made().nodes if node.id == node_id)
         client = self._client(f"{HOST}:{node.port}")
         self.until(lambda: topic in client.topics())

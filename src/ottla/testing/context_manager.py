@@ -1,4 +1,4 @@
-"""What is started and closed by `with`, or by `async with` from a loop that must not be held up."""
+"""Base class for resources used by `with`, or by `async with` without blocking the loop."""
 
 import asyncio
 from abc import ABC, abstractmethod
@@ -12,7 +12,7 @@ class Managed(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """End it for good."""
+        """Stop it permanently."""
 
     def __enter__(self) -> Self:
         return self.start()

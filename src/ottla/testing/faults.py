@@ -1,4 +1,6 @@
-"""What a test can ask a broker to do wrong, by Kafka's names, and readable by another process."""
+"""Faults that a test can order from a broker, by Kafka's names, serialisable for another
+process.
+"""
 
 from dataclasses import dataclass
 
@@ -9,7 +11,7 @@ from ottla.protocol.apis import ApiKey
 
 @dataclass(frozen=True, slots=True)
 class FaultOrder:
-    """The next `times` requests of an API meet this fault."""
+    """A fault for the next `times` requests of an API."""
 
     kind: str  # fail, delay, drop or lose
     api: str
@@ -22,7 +24,7 @@ class FaultOrder:
         return api_key(self.api)
 
     def fault(self) -> Fault:
-        """Raises ValueError if there is no such API, error or fault."""
+        """The fault; ValueError for an unknown API, error or kind."""
         self.api_key()
         match self.kind:
             case "fail":

@@ -1,6 +1,6 @@
-"""A broker on a loop of its own: what runs in the test's thread and in the process beside it.
+"""A broker on its own event loop, in the test's thread or in a process beside it.
 
-All calls that are not coroutines come from the loop. Starting again keeps the port.
+All calls that are not coroutines come from the loop. A restart keeps the port.
 """
 
 import asyncio
@@ -84,7 +84,7 @@ class HostedBroker:
 
 
 def run_on(loop: DispatchLoop, ready: Callable[[], None]) -> None:
-    """Run the loop until it is told to stop, and leave nothing behind."""
+    """Run the loop until it is stopped, then clean up."""
     asyncio.set_event_loop(loop)
     loop.call_soon(ready)
     try:

@@ -1,7 +1,7 @@
-"""A network that can be cut: nothing comes in, nothing goes out, and nobody is told.
+"""A network that can be partitioned: all traffic is dropped, without closing connections.
 
-That is what a broken switch looks like to the nodes on both sides of it. It wraps a real network;
-what was sent meanwhile leaves when the cut is healed.
+Nodes on both sides see the same as with a broken switch. It wraps a real network; data sent during
+the partition leaves when it is healed.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from ottla.env.network import SocketOptions as Options
 
 
 class CuttableChannel:
-    """A channel that holds its breath while its network is cut."""
+    """A channel that stops reading and writing while its network is partitioned."""
 
     def __init__(self, network: "CuttableNetwork", channel: Channel) -> None:
         self.remote = channel.remote
@@ -93,7 +93,7 @@ class CuttableNetwork:
         return await self._network.listen(host, port, self._cuttable(accept), options)
 
     async def connect(self, host: str, port: int, accept: Callable[[Channel], Peer]) -> Channel:
-        await self._healed.wait()  # Nobody answers until then; who connects has a time limit.
+        await self._healed.wait()  # No connection succeeds until then; the caller has a timeout.
         return await self._network.connect(host, port, self._cuttable(accept))
 
     def cut(self) -> None:
@@ -113,7 +113,7 @@ class CuttableNetwork:
             made = CuttableChannel(self, channel)
             peer = accept(made)
             if self.is_cut:
-                # The channel begins to read once it has its peer.
+                # The channel starts to read once it has its peer.
                 asyncio.get_running_loop().call_soon(self._cut_late, made)
             return peer
 

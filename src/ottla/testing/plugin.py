@@ -1,7 +1,7 @@
 """The pytest plugin: a broker per test, `ottla_broker`, or per run, `ottla_broker_session`.
 
-Installed with Ottla and so loaded in every test run there; it imports the broker only when a test
-asks for it. Each worker of pytest-xdist is a process with fixtures, and brokers, of its own.
+Installed with Ottla and so loaded in every test run; it imports the broker only when a test
+requests it. Each worker of pytest-xdist is a process with its own fixtures and brokers.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def ottla_broker() -> Iterator["Broker"]:
-    """A real Kafka-protocol broker, empty, for this test alone."""
+    """A real, empty Kafka-protocol broker for this test alone."""
     from ottla.testing.broker import Broker
 
     with Broker() as broker:
@@ -24,7 +24,7 @@ def ottla_broker() -> Iterator["Broker"]:
 
 @pytest.fixture(scope="session")
 def ottla_broker_session() -> Iterator["Broker"]:
-    """A real Kafka-protocol broker for all tests of this run; give topics names of their own."""
+    """A real Kafka-protocol broker for all tests of this run; use unique topic names."""
     from ottla.testing.broker import Broker
 
     with Broker() as broker:

@@ -1,8 +1,8 @@
-"""Ports that a test keeps: nobody else gets one, not even while its broker is away.
+"""Ports reserved for a test, also while its broker is down.
 
-They lie below those that the system gives to connections. Tests that run beside each other would
-now and then find the same port free, before either's broker listens there; so a port is taken by
-a UDP socket of the same number, which only one process can have, and which ends with it.
+They are below the system's ephemeral ports. Concurrent tests could find the same port free before
+either broker listens on it; so a port is reserved by a UDP socket of the same number, which only
+one process can bind, and which ends with the process.
 """
 
 import socket
@@ -33,7 +33,7 @@ class Ports:
         return list(self._taken)
 
     def close(self) -> None:
-        """Let others have them."""
+        """Release the ports."""
         for mark in self._taken.values():
             mark.close()
         self._taken.clear()

@@ -1,7 +1,7 @@
-"""A broker in a process beside the test: as far from the test as a broker in production.
+"""A broker in a process beside the test.
 
 Parent and child exchange lines of JSON over the child's stdin and stdout. The child ends when its
-stdin does, so that it never outlives the test run, however that ends.
+stdin is closed, so that it never outlives the test run.
 """
 
 import asyncio
@@ -17,13 +17,13 @@ from typing import Any, TextIO
 from ottla.env.loop import DispatchLoop
 from ottla.env.network import Address
 from ottla.testing.faults import FaultOrder
-from ottla.testing.hosting import HostedBroker, run_on
+from ottla.testing.hosted_broker import HostedBroker, run_on
 
 STOP_SECONDS_MAX = 30.0
 
 
 class BrokerFailed(Exception):
-    """The broker's process could not do what it was asked for; the text is what it said."""
+    """The broker's process could not execute a command; the message is its error."""
 
 
 class BrokerProcess:
@@ -79,7 +79,7 @@ class BrokerProcess:
         return int(self._ask("drop_connections"))
 
     def cut(self) -> None:
-        """Let nothing in or out until `heal`; orders still reach it."""
+        """Drop all traffic until `heal`; commands still reach it."""
         self._ask("cut")
 
     def heal(self) -> None:
@@ -119,7 +119,7 @@ class BrokerProcess:
 
 
 class Child:
-    """The other end: does what the parent's lines say, and answers each of them."""
+    """The child's side: executes the parent's commands, and answers each of them."""
 
     def __init__(self, orders: TextIO, answers: TextIO) -> None:
         self._orders = orders
@@ -144,7 +144,7 @@ class Child:
             if what == "stop":
                 break
         else:
-            os._exit(1)  # The parent is gone: nobody is left to end for.
+            os._exit(1)  # The parent is gone.
         self._loop.call_soon_threadsafe(self._loop.stop)
 
     async def _obey(self, what: str, arguments: dict[str, Any]) -> Any:  # noqa: ANN401

@@ -1,4 +1,4 @@
-"""A broker inside the test process, in a thread with a loop of its own."""
+"""A broker inside the test process, in a thread with its own event loop."""
 
 import asyncio
 import threading
@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from ottla.env.loop import DispatchLoop
 from ottla.env.network import Address
 from ottla.testing.faults import FaultOrder
-from ottla.testing.hosting import HostedBroker, run_on
+from ottla.testing.hosted_broker import HostedBroker, run_on
 
 Value = TypeVar("Value")
 
@@ -31,7 +31,7 @@ class BrokerThread:
         self._run(self._hosted.stop(cleanly=cleanly), STOP_SECONDS_MAX)
 
     def kill(self) -> None:
-        """As near to kill -9 as a thread comes: the files are left as they are."""
+        """Close to kill -9: the files are left as they are."""
         self.stop(cleanly=False)
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""librdkafka's own broker for tests: real bytes over real sockets, in this process."""
+"""librdkafka's mock broker: real bytes over real sockets, in this process."""
 
 from confluent_kafka import Producer
 

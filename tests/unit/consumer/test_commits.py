@@ -22,7 +22,7 @@ class Rig:
 
     def __init__(self, cluster: MockCluster, commit_s: float = 0.0) -> None:
         cluster.write("t", b"a", b"b", b"c")
-        self.cluster = cluster  # It lives as long as someone holds it.
+        self.cluster = cluster  # It lives as long as it is referenced.
         self.lanes = Lanes()
         config = consumer_config(cluster.bootstrap, "g", {})
         listener = Commits.listener(self.lanes)
@@ -56,7 +56,7 @@ def rig() -> Iterator[Rig]:
     rig.consumer.close()
 
 
-def test_a_commit_that_is_waited_for_is_there_and_noted(rig: Rig) -> None:
+def test_commit_now_commits_and_updates_the_lane(rig: Rig) -> None:
     rig.handle(0)
     rig.handle(1)
     rig.commits.commit_now(rig.lanes)
@@ -64,7 +64,7 @@ def test_a_commit_that_is_waited_for_is_there_and_noted(rig: Rig) -> None:
     assert rig.lane.uncommitted_offset is None
 
 
-def test_a_commit_in_passing_is_noted_when_it_is_answered(rig: Rig) -> None:
+def test_a_periodic_commit_updates_the_lane_when_answered(rig: Rig) -> None:
     rig.handle(0)
     rig.commits.commit_if_due(0.0)
     assert rig.lane.uncommitted_offset == 1
@@ -85,7 +85,7 @@ def test_nothing_is_committed_before_it_is_due() -> None:
     rig.consumer.close()
 
 
-def test_what_is_about_to_be_handled_is_committed_once(rig: Rig) -> None:
+def test_commit_before_commits_an_offset_once(rig: Rig) -> None:
     assert rig.commits.commit_before(rig.lane, 3)
     assert rig.committed() == 3
     assert rig.lane.committed_offset == 3
@@ -93,7 +93,7 @@ def test_what_is_about_to_be_handled_is_committed_once(rig: Rig) -> None:
     assert rig.committed() == 3
 
 
-def test_a_commit_that_fails_says_so_and_is_not_noted(rig: Rig) -> None:
+def test_a_failed_commit_does_not_update_the_lane(rig: Rig) -> None:
     rig.consumer.close()
     lane = rig.lane
     with pytest.raises(RuntimeError):

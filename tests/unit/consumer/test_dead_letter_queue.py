@@ -1,4 +1,4 @@
-"""Dead letters are written, or it is said why not."""
+"""Dead letters are written, or the error says why not."""
 
 import pytest
 from confluent_kafka import Consumer
@@ -20,7 +20,7 @@ def queue(bootstrap: str, **changes: object) -> DeadLetterQueue:
     return DeadLetterQueue(config, group="g", handler="h")
 
 
-def test_a_dead_letter_is_there_when_write_returns() -> None:
+def test_write_returns_after_the_dead_letter_is_stored() -> None:
     cluster = MockCluster()
     dead_letters = queue(cluster.bootstrap)
     dead_letters.write("orders.dlq", RECORD, ValueError("bad"))
@@ -40,6 +40,6 @@ def test_a_dead_letter_is_there_when_write_returns() -> None:
 
 def test_a_dead_letter_that_cannot_be_written_raises() -> None:
     nobody = queue("127.0.0.1:1", **{"message.timeout.ms": 300, "socket.timeout.ms": 200})
-    nobody._known.add("orders.dlq")  # Without ten seconds for the creation of the topic.
+    nobody._known.add("orders.dlq")  # Skips the ten seconds of topic creation.
     with pytest.raises(CannotDeadLetter, match="orders-0 at offset 7"):
         nobody.write("orders.dlq", RECORD, ValueError("bad"))

@@ -1,4 +1,4 @@
-"""Dead letters: headers out, headers in."""
+"""Encoding and decoding of dead letter headers."""
 
 from ottla.client.message import Message
 from ottla.consumer.dead_letters import (
@@ -25,7 +25,7 @@ def dead(record: Message = RECORD, error: Exception | None = None) -> Message:
     return record._replace(topic="orders.dlq", partition=0, offset=0, headers=tuple(headers))
 
 
-def test_what_is_written_is_read_again() -> None:
+def test_dead_letter_headers_round_trip() -> None:
     letter = read_dead_letter(dead())
     assert letter[:6] == (
         "orders",
@@ -51,7 +51,7 @@ def test_the_names_are_those_of_kafka_connect() -> None:
     assert len([name for name in named if name.startswith(PREFIX)]) == 10
 
 
-def test_a_record_that_dies_twice_tells_of_its_last_death_only() -> None:
+def test_a_second_failure_replaces_the_headers_of_the_first() -> None:
     again = dead(dead()._replace(topic="orders", offset=77))
     assert len([name for name, _ in again.headers if name == "__connect.errors.offset"]) == 1
     assert read_dead_letter(again).offset == 77
@@ -65,13 +65,13 @@ def test_a_long_stacktrace_keeps_its_end() -> None:
     assert trace.rstrip().endswith(b"end")
 
 
-def test_a_record_that_is_no_dead_letter_tells_nothing() -> None:
+def test_a_record_without_connect_headers_has_no_origin() -> None:
     letter = read_dead_letter(RECORD)
     assert letter[:7] == (None,) * 7
     assert letter.headers == RECORD.headers
 
 
-def test_headers_that_are_no_numbers_are_not_believed() -> None:
+def test_headers_that_are_not_numbers_are_ignored() -> None:
     odd = RECORD._replace(headers=((PREFIX + "offset", b"-x"), (PREFIX + "partition", b"\xff")))
     assert read_dead_letter(odd).offset is None
     assert read_dead_letter(odd).partition is None

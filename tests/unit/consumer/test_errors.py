@@ -1,4 +1,4 @@
-"""What ends a consumer can be caught as one kind; what a handler raises is none of it."""
+"""Errors that end a consumer have one root, apart from those that a handler raises."""
 
 import pytest
 
@@ -8,9 +8,9 @@ from ottla.consumer import errors
 @pytest.mark.parametrize(
     "kind", [errors.CannotConsume, errors.HandlerFailed, errors.CannotDeadLetter]
 )
-def test_whatever_ends_a_consumer_has_one_root(kind: type[Exception]) -> None:
+def test_errors_that_end_a_consumer_have_one_root(kind: type[Exception]) -> None:
     assert issubclass(kind, errors.ConsumerError)
 
 
-def test_a_rejected_record_does_not_end_it() -> None:
+def test_reject_is_not_a_consumer_error() -> None:
     assert not issubclass(errors.Reject, errors.ConsumerError)

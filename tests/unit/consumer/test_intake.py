@@ -39,7 +39,7 @@ def take(intake: Intake, lane: Lane, count: int) -> list[bytes | None]:
     raise AssertionError(f"fewer than {count} records came")
 
 
-def test_records_arrive_with_all_that_they_have() -> None:
+def test_records_arrive_with_all_fields() -> None:
     cluster = MockCluster()
     cluster.write("t", b"a", headers=[("h", b"1")])
     consumer, lane, intake = started(cluster)
@@ -52,7 +52,7 @@ def test_records_arrive_with_all_that_they_have() -> None:
     consumer.close()
 
 
-def test_a_full_lane_is_paused_and_goes_on_when_it_has_room() -> None:
+def test_a_full_lane_is_paused_and_resumed_when_it_has_room() -> None:
     cluster = MockCluster()
     count = PENDING_MAX + 500
     cluster.write("t", *[b"%d" % number for number in range(count)])
@@ -79,7 +79,7 @@ def test_a_full_lane_is_paused_and_goes_on_when_it_has_room() -> None:
     consumer.close()
 
 
-def test_records_of_a_partition_that_is_gone_are_left() -> None:
+def test_records_of_a_revoked_partition_are_dropped() -> None:
     cluster = MockCluster()
     cluster.write("t", b"a")
     consumer = Consumer(consumer_config(cluster.bootstrap, "g", {}))
@@ -97,7 +97,7 @@ def test_records_of_a_partition_that_is_gone_are_left() -> None:
         (KafkaError._PARTITION_EOF, False),
     ],
 )
-def test_what_is_hopeless_ends_it_and_the_rest_is_told_once(
+def test_fatal_errors_end_the_intake_and_others_are_logged_once(
     code: int, is_hopeless: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     cluster = MockCluster()

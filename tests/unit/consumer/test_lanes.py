@@ -1,4 +1,4 @@
-"""Lanes: the records of a partition, in order, and how far they are done."""
+"""Lanes: the records of a partition, in order, and the handled offset."""
 
 import pytest
 
@@ -20,7 +20,7 @@ def lane_with(*offsets: int) -> Lane:
     return lane
 
 
-def test_what_is_done_is_committed_up_to_the_next_offset() -> None:
+def test_handled_records_are_committed_up_to_the_next_offset() -> None:
     lane = lane_with(5, 6, 9)
     task = lane.next_task(10)
     assert [item.offset for item in task.messages] == [5, 6, 9]
@@ -33,7 +33,7 @@ def test_what_is_done_is_committed_up_to_the_next_offset() -> None:
     assert not lane.has_pending
 
 
-def test_what_was_committed_is_not_committed_again_nor_earlier() -> None:
+def test_an_offset_is_not_committed_again_nor_lowered() -> None:
     lane = lane_with(5, 6)
     task = lane.next_task(2)
     lane.committed_offset = 7
@@ -42,7 +42,7 @@ def test_what_was_committed_is_not_committed_again_nor_earlier() -> None:
     assert lane.uncommitted_offset is None
 
 
-def test_only_one_task_is_under_way() -> None:
+def test_a_lane_has_one_task_at_a_time() -> None:
     lane = lane_with(1, 2, 3)
     assert lane.is_ready(0.0)
     lane.next_task(1)
@@ -81,7 +81,7 @@ def test_a_lane_is_full_by_records_or_by_bytes() -> None:
     assert heavy.has_room
 
 
-def test_a_partition_that_comes_back_waits_for_its_record_of_before() -> None:
+def test_a_reassigned_partition_waits_for_its_earlier_task() -> None:
     lanes = Lanes()
     lanes.assigned([PLACE])
     first = lanes.get(PLACE)
@@ -99,7 +99,7 @@ def test_a_partition_that_comes_back_waits_for_its_record_of_before() -> None:
     assert lanes.ready(0.0) == [second]
 
 
-def test_whoever_waits_longest_is_served_first() -> None:
+def test_the_lane_that_waits_longest_comes_first() -> None:
     lanes = Lanes()
     places = [TopicPartition("t", index) for index in range(3)]
     lanes.assigned(places)
@@ -109,7 +109,7 @@ def test_whoever_waits_longest_is_served_first() -> None:
     assert [lane.place.partition for lane in lanes.ready(5.0)] == [1, 2, 0]
 
 
-def test_a_task_that_was_not_begun_leaves_all_as_it_was() -> None:
+def test_untake_restores_the_lane() -> None:
     lane = lane_with(1)
     lane.next_task(1)
     lane.untake()
@@ -117,7 +117,7 @@ def test_a_task_that_was_not_begun_leaves_all_as_it_was() -> None:
     assert lane.uncommitted_offset is None
 
 
-def test_a_quick_handler_risks_more_and_a_slow_one_less() -> None:
+def test_commits_run_further_ahead_of_a_fast_handler() -> None:
     lane = Lane(PLACE, None)
     for _ in range(10):
         lane.adapt_risk(0.001, 100)

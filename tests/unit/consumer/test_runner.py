@@ -25,7 +25,7 @@ def committed(cluster: MockCluster, topic: str = "t", group: str = "g") -> int:
 
 
 def run_until(runner: Runner, is_enough: Callable[[], bool]) -> None:
-    """Run it in this thread until enough was seen."""
+    """Run it in this thread until the condition holds."""
 
     def watch() -> None:
         deadline = time.monotonic() + SECONDS_MAX
@@ -54,7 +54,7 @@ def test_records_are_handled_and_committed() -> None:
     assert committed(cluster) == 3
 
 
-def test_a_record_that_fails_is_tried_again_and_then_given_up() -> None:
+def test_a_failing_record_is_retried_and_then_dead_lettered() -> None:
     cluster = MockCluster()
     cluster.write("t", b"a", b"bad", b"c")
     seen: list[bytes | None] = []
@@ -78,7 +78,7 @@ def test_a_record_that_fails_is_tried_again_and_then_given_up() -> None:
     assert dead == [b"bad"]
 
 
-def test_without_dead_letters_a_failure_ends_it_and_is_not_committed() -> None:
+def test_without_dead_letters_a_failure_ends_the_runner_uncommitted() -> None:
     cluster = MockCluster()
     cluster.write("t", b"a", b"bad")
 
@@ -124,7 +124,7 @@ def test_at_most_once_commits_first_and_tries_once() -> None:
     assert committed(cluster) == 2
 
 
-def test_a_stop_finishes_the_record_under_way_and_begins_no_other() -> None:
+def test_stop_finishes_the_record_in_progress_and_starts_no_other() -> None:
     cluster = MockCluster()
     cluster.write("t", b"a", b"b", b"c")
     seen: list[bytes | None] = []
@@ -141,7 +141,7 @@ def test_a_stop_finishes_the_record_under_way_and_begins_no_other() -> None:
     assert committed(cluster) == len(seen)
 
 
-def test_at_most_once_a_clean_stop_loses_nothing_though_the_handler_is_slow() -> None:
+def test_at_most_once_a_clean_stop_loses_nothing_with_a_slow_handler() -> None:
     cluster = MockCluster()
     cluster.write("t", *[b"%d" % number for number in range(20)])
     seen: list[bytes | None] = []
@@ -162,7 +162,7 @@ def test_at_most_once_a_clean_stop_loses_nothing_though_the_handler_is_slow() ->
     assert committed(cluster) == len(seen) < 20
 
 
-def test_a_handler_that_hangs_is_left_after_a_while() -> None:
+def test_a_hanging_handler_is_abandoned_after_finish_s() -> None:
     cluster = MockCluster()
     cluster.write("t", b"a")
     begun, release = threading.Event(), threading.Event()
@@ -179,12 +179,12 @@ def test_a_handler_that_hangs_is_left_after_a_while() -> None:
     assert committed(cluster) < 0
 
 
-def test_a_config_that_does_not_exist_is_named() -> None:
+def test_an_unknown_config_is_named() -> None:
     runner = Runner("t", print, group="g", no_such_thing=1)
     with pytest.raises(CannotConsume, match=r"no\.such\.thing"):
         runner.run()
 
 
-def test_no_topics_are_refused() -> None:
+def test_an_empty_topic_list_is_refused() -> None:
     with pytest.raises(ValueError, match="at least one topic"):
         Runner([], print, group="g")

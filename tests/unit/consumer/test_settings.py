@@ -1,4 +1,4 @@
-"""Settings of a consumer: what they promise, and what is refused."""
+"""Settings of a consumer and their checks."""
 
 import pytest
 
@@ -23,13 +23,13 @@ def test_a_backoff_doubles_up_to_its_longest() -> None:
     ]
 
 
-def test_chance_takes_up_to_half_of_a_wait() -> None:
+def test_jitter_removes_up_to_half_of_a_wait() -> None:
     assert Backoff(1.0).wait_s(1, 1.0) == 0.5
     assert Backoff(1.0).wait_s(1, 0.5) == 0.75
 
 
 @pytest.mark.parametrize("numbers", [(-1.0, 1.0, 2.0), (2.0, 1.0, 2.0), (1.0, 2.0, 0.5)])
-def test_a_backoff_that_makes_no_sense_is_refused(numbers: tuple[float, float, float]) -> None:
+def test_an_invalid_backoff_is_refused(numbers: tuple[float, float, float]) -> None:
     with pytest.raises(ValueError, match="a backoff needs"):
         Backoff(*numbers)
 
@@ -48,7 +48,7 @@ def test_dead_letters_go_to_the_topics_own_a_named_or_no_topic() -> None:
         ({"group": "g", "workers": 0}, "one worker"),
     ],
 )
-def test_what_cannot_be_is_refused(options: dict[str, object], words: str) -> None:
+def test_invalid_settings_are_refused(options: dict[str, object], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         Settings(**options)  # type: ignore[arg-type]
 
@@ -78,7 +78,7 @@ def test_a_user_decides_where_a_new_group_begins() -> None:
 
 
 @pytest.mark.parametrize("name", ["enable_auto_commit", "group.id", "bootstrap.servers"])
-def test_what_the_library_decides_cannot_be_set(name: str) -> None:
+def test_configs_managed_by_the_library_cannot_be_set(name: str) -> None:
     with pytest.raises(ValueError, match="not yours to set"):
         consumer_config("b:1", "g", {name: "x"})
 
@@ -92,6 +92,6 @@ def test_the_producer_of_dead_letters_connects_as_the_consumer_does() -> None:
     assert "group.id" not in shared
 
 
-def test_a_rebalance_waits_for_no_more_than_half_of_the_groups_patience() -> None:
+def test_a_rebalance_waits_at_most_half_of_max_poll_interval() -> None:
     assert finish_s_max(Settings("g", finish_s=30), {}) == 30
     assert finish_s_max(Settings("g", finish_s=30), {"max.poll.interval.ms": 10_000}) == 5

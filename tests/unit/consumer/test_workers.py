@@ -1,4 +1,4 @@
-"""Workers: tries, failures and the end of a task."""
+"""Workers: retries, failures and the end of a task."""
 
 import threading
 
@@ -39,7 +39,7 @@ def test_records_are_handled_in_order() -> None:
     assert task.done == 3
 
 
-def test_a_failure_with_tries_left_ends_the_task() -> None:
+def test_a_failure_with_retries_left_ends_the_task() -> None:
     def fail_on_b(message: Message) -> None:
         if message.value == b"b":
             raise ValueError("b")
@@ -49,7 +49,7 @@ def test_a_failure_with_tries_left_ends_the_task() -> None:
     assert isinstance(task.failure, ValueError)
 
 
-def test_the_last_failure_is_given_up_and_the_rest_goes_on() -> None:
+def test_a_record_is_given_up_after_its_last_failure_and_the_task_continues() -> None:
     given_up: list[tuple[int, str]] = []
 
     def fail_on_a(message: Message) -> None:
@@ -81,7 +81,7 @@ def test_a_rejected_record_is_not_tried_again() -> None:
     assert len(given_up) == 1
 
 
-def test_a_record_that_cannot_be_given_up_is_not_done() -> None:
+def test_a_record_whose_dead_letter_fails_is_not_handled() -> None:
     def fail(_message: Message) -> None:
         raise ValueError
 
@@ -93,7 +93,7 @@ def test_a_record_that_cannot_be_given_up_is_not_done() -> None:
     assert isinstance(task.fatal, HandlerFailed)
 
 
-def test_a_cancelled_task_finishes_its_record_and_begins_no_other() -> None:
+def test_a_cancelled_task_finishes_its_record_and_starts_no_other() -> None:
     tasks: list[Task] = []
 
     def cancel(_message: Message) -> None:
@@ -130,14 +130,14 @@ def test_a_callable_object_may_be_async() -> None:
 
 
 @pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt])
-def test_a_handler_that_wants_to_end_it_all_is_told_of(kind: type[BaseException]) -> None:
+def test_a_base_exception_of_a_handler_is_passed_on(kind: type[BaseException]) -> None:
     def leave(_message: Message) -> None:
         raise kind
 
     assert isinstance(run(leave, Task(messages(b"a"), 0)).fatal, kind)
 
 
-def test_nothing_is_over_when_nothing_was_begun() -> None:
+def test_collect_returns_false_without_tasks() -> None:
     workers = Workers(print, 1, retries=0, give_up=nobody)
     assert not workers.collect()
     assert not workers.collect(0.01)

@@ -1,4 +1,4 @@
-"""The two clocks: one never goes back, the other says what day it is."""
+"""The monotonic and the wall clock."""
 
 import time
 

@@ -14,7 +14,7 @@ from ottla.env.disk import RealDisk
 
 @pytest.fixture
 def exhausted(tmp_path: Path) -> Iterator[list[int]]:
-    """A process with two descriptors in reserve and none besides; those that use the others up."""
+    """A process with two reserved descriptors and no free one; yields the others."""
     RESERVE.keep(2)
     taken: list[int] = []
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -58,7 +58,7 @@ def test_other_errors_leave_the_reserve_alone(exhausted: list[int], tmp_path: Pa
     assert len(exhausted) > 0
 
 
-def test_lent_descriptors_are_free_for_everybody_until_they_are_taken_back(
+def test_lent_descriptors_are_free_until_the_next_fill(
     exhausted: list[int],
 ) -> None:
     with pytest.raises(OSError, match="Too many open files"):

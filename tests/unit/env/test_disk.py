@@ -71,9 +71,7 @@ def test_a_failed_write_raises_and_the_size_is_what_is_there(
     assert file.size == 0
 
 
-def test_reads_that_the_system_cuts_short_are_completed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_short_reads_are_completed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = DISK.open(str(tmp_path / "f"), create=True)
     file.append([b"0123456789"])
     real = os.pread
@@ -82,7 +80,7 @@ def test_reads_that_the_system_cuts_short_are_completed(
     assert file.read(5, 100) == b"56789"
 
 
-def test_an_open_file_outlives_its_name(tmp_path: Path) -> None:
+def test_an_open_file_stays_readable_after_unlink(tmp_path: Path) -> None:
     path = str(tmp_path / "f")
     file = DISK.open(path, create=True)
     file.append([b"still here"])
@@ -90,7 +88,7 @@ def test_an_open_file_outlives_its_name(tmp_path: Path) -> None:
     assert file.read(0, 100) == b"still here"
 
 
-def test_the_last_holder_closes_the_descriptor(tmp_path: Path) -> None:
+def test_the_last_reference_closes_the_descriptor(tmp_path: Path) -> None:
     file = DISK.open(str(tmp_path / "f"), create=True)
     descriptor = file.fileno()
     os.fstat(descriptor)

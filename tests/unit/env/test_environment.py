@@ -1,4 +1,4 @@
-"""What a broker is given of its machine is given once, for good."""
+"""The environment of a broker is immutable."""
 
 import dataclasses
 from random import Random

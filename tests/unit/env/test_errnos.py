@@ -1,4 +1,4 @@
-"""Shortages pass; what remains is a disk that fails."""
+"""Transient shortages are not disk failures."""
 
 import errno
 

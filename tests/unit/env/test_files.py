@@ -4,7 +4,7 @@ from ottla.env.disk import real_disk
 from ottla.env.files import FileRange
 
 
-def test_a_range_reads_its_piece_even_after_the_file_is_gone(tmp_path: Path) -> None:
+def test_a_range_stays_readable_after_unlink(tmp_path: Path) -> None:
     disk = real_disk()
     path = str(tmp_path / "f")
     file = disk.open(path, create=True)
@@ -16,7 +16,7 @@ def test_a_range_reads_its_piece_even_after_the_file_is_gone(tmp_path: Path) -> 
     assert "3, 4" in repr(piece)
 
 
-def test_the_rest_of_a_range_is_as_old_as_the_range(tmp_path: Path) -> None:
+def test_the_rest_of_a_range_keeps_its_truncation_count(tmp_path: Path) -> None:
     file = real_disk().open(str(tmp_path / "f"), create=True)
     file.append([b"0123456789"])
     piece = FileRange(file, 3, 4)

@@ -37,5 +37,5 @@ def test_a_file_system_without_a_device_has_the_id_of_its_mount() -> None:
     assert not own or own != mounts.unique_mount_id("/sys")
 
 
-def test_a_path_that_is_not_there_has_no_id(tmp_path: Path) -> None:
+def test_a_missing_path_has_no_mount_id(tmp_path: Path) -> None:
     assert mounts.mount_id(str(tmp_path / "nothing")) == ""

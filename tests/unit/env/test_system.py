@@ -57,7 +57,7 @@ def test_the_descriptor_limit_is_raised_to_what_is_allowed() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-def test_what_the_network_needs_is_known() -> None:
+def test_constants_for_the_network_exist() -> None:
     assert system.IOVEC_MAX >= 16
     assert system.MSG_MORE >= 0
     assert isinstance(system.HAS_SENDFILE, bool)

@@ -1,4 +1,4 @@
-"""Work beside the loop: threads in production, at once in a simulation."""
+"""Workers: threads in production, inline in tests."""
 
 import asyncio
 import threading
@@ -8,7 +8,7 @@ import pytest
 from ottla.env.workers import WORKERS_MAX, InlineWorkers, ThreadWorkers
 
 
-def test_threads_do_the_work_while_the_loop_goes_on() -> None:
+def test_the_loop_runs_while_worker_threads_work() -> None:
     async def run() -> None:
         workers = ThreadWorkers()
         free = threading.Event()
@@ -26,7 +26,7 @@ def test_threads_do_the_work_while_the_loop_goes_on() -> None:
     asyncio.run(run())
 
 
-def test_what_a_worker_raises_is_raised_where_it_is_waited_for() -> None:
+def test_an_exception_of_a_worker_is_raised_to_the_caller() -> None:
     async def run() -> None:
         for workers in (ThreadWorkers(), InlineWorkers()):
             with pytest.raises(ZeroDivisionError):
@@ -55,7 +55,7 @@ def test_the_pool_is_bounded() -> None:
     asyncio.run(run())
 
 
-def test_inline_work_lets_others_act_before_it_is_done() -> None:
+def test_inline_work_lets_other_tasks_run_first() -> None:
     async def run() -> None:
         events: list[str] = []
         workers = InlineWorkers()

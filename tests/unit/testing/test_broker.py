@@ -1,4 +1,4 @@
-"""The broker that other people's tests use: one thread, one directory, and nothing left of them."""
+"""The broker for users' tests: one thread, one directory, no leftovers."""
 
 import asyncio
 import gc
@@ -22,7 +22,7 @@ def broker() -> Iterator[Broker]:
 
 
 def descriptors() -> set[int]:
-    """Those that are open: not the one by which they are listed."""
+    """Open descriptors, without the one used to list them."""
     return {number for number in map(int, os.listdir("/dev/fd")) if _is_open(number)}
 
 
@@ -34,7 +34,7 @@ def _is_open(number: int) -> bool:
     return True
 
 
-def test_records_are_there_after_they_were_produced(broker: Broker) -> None:
+def test_produced_records_are_readable(broker: Broker) -> None:
     topic = broker.create_topic("orders", partitions=2, configs={"retention.ms": 60_000})
     broker.produce(topic, b"one", "two", None, key="k", headers=[("h", b"1")])
     broker.produce(topic, "three", partition=1)
@@ -47,14 +47,14 @@ def test_records_are_there_after_they_were_produced(broker: Broker) -> None:
     assert "orders" not in broker.topics()
 
 
-def test_a_missing_topic_is_made_by_the_first_record(broker: Broker) -> None:
+def test_a_missing_topic_is_created_by_the_first_record(broker: Broker) -> None:
     broker.produce("made-by-itself", "value")
     assert [record.value for record in broker.records("made-by-itself")] == [b"value"]
 
 
 def test_it_is_ready_quickly_and_leaves_nothing_behind() -> None:
     with Broker():
-        pass  # What is imported and cached once is not counted.
+        pass  # One-time imports and caches are not counted.
     gc.collect()
     threads, files = set(threading.enumerate()), descriptors()
     begin = time.monotonic()
@@ -67,18 +67,18 @@ def test_it_is_ready_quickly_and_leaves_nothing_behind() -> None:
     assert not data.exists()
     assert set(threading.enumerate()) == threads
     gc.collect()
-    assert descriptors() <= files  # What tests before this one left may have gone meanwhile.
+    assert descriptors() <= files  # Leftovers of earlier tests may have been closed.
     with pytest.raises(OSError, match="refused"):
         socket.create_connection(address, timeout=1)
 
 
-def test_settings_go_by_kafkas_names_or_by_keyword() -> None:
+def test_settings_are_given_by_kafkas_names_or_keywords() -> None:
     with Broker({"log.retention.ms": 1_000}, num_partitions=3, delete_topic_enable=False) as broker:
         broker.produce("wide", "value", partition=2)
         assert broker.records("wide")[0].partition == 2
 
 
-def test_a_setting_that_is_wrong_is_told_at_the_start() -> None:
+def test_an_invalid_setting_is_reported_at_start() -> None:
     threads = set(threading.enumerate())
     with pytest.raises(Exception, match=r"num\.partitions"), Broker(num_partitions="many"):
         pass
@@ -86,7 +86,7 @@ def test_a_setting_that_is_wrong_is_told_at_the_start() -> None:
 
 
 @pytest.mark.parametrize("is_clean", [True, False], ids=["stopped", "killed"])
-def test_data_and_port_outlive_a_restart(is_clean: bool) -> None:
+def test_data_and_port_survive_a_restart(is_clean: bool) -> None:
     with Broker() as broker:
         broker.produce("kept", "before")
         port = broker.port
@@ -111,7 +111,7 @@ def test_data_can_be_kept(tmp_path: Path) -> None:
     assert tmp_path.is_dir()
 
 
-def test_errors_are_answered_as_often_as_was_asked_for(broker: Broker) -> None:
+def test_errors_are_returned_the_ordered_number_of_times(broker: Broker) -> None:
     broker.create_topic("refused")
     broker.fail("Produce", "NOT_LEADER_OR_FOLLOWER", times=2)
     broker.produce("refused", "value")  # Such an error is retried.
@@ -122,7 +122,7 @@ def test_errors_are_answered_as_often_as_was_asked_for(broker: Broker) -> None:
     assert [record.value for record in broker.records("refused")] == [b"value", b"last"]
 
 
-def test_faults_can_be_taken_back(broker: Broker) -> None:
+def test_faults_can_be_cleared(broker: Broker) -> None:
     broker.create_topic("spared")
     broker.fail("Produce", "TOPIC_AUTHORIZATION_FAILED", times=10)
     broker.clear_faults()
@@ -156,7 +156,7 @@ def test_connections_can_be_dropped(broker: Broker) -> None:
         assert connected.recv(1) == b""
 
 
-def test_a_fault_with_a_wrong_name_is_told_at_once(broker: Broker) -> None:
+def test_a_fault_with_an_unknown_name_is_refused_at_once(broker: Broker) -> None:
     with pytest.raises(ValueError, match="not an API"):
         broker.delay("Produse", 1)
     with pytest.raises(ValueError, match="not an error"):
@@ -172,7 +172,7 @@ def test_it_works_from_a_coroutine() -> None:
     asyncio.run(work())
 
 
-def test_a_broker_that_does_not_run_says_so() -> None:
+def test_a_stopped_broker_raises_a_clear_error() -> None:
     broker = Broker()
     with pytest.raises(RuntimeError, match="not running"):
         _ = broker.bootstrap_servers

@@ -14,7 +14,7 @@ def client() -> Iterator[Client]:
         yield Client(broker.bootstrap_servers)
 
 
-def test_all_records_are_read_in_the_order_of_their_places(client: Client) -> None:
+def test_records_are_read_by_partition_and_offset(client: Client) -> None:
     client.create_topic("many", 3, {})
     for number in range(30):
         client.produce("many", [b"%d" % number], key=None, headers=(), partition=number % 3)
@@ -30,7 +30,7 @@ def test_an_empty_topic_has_no_records(client: Client) -> None:
     assert client.records("empty") == []
 
 
-def test_a_topic_that_is_not_there_is_told(client: Client) -> None:
+def test_a_missing_topic_is_reported(client: Client) -> None:
     with pytest.raises(UnknownTopic):
         client.records("absent")
     with pytest.raises(UnknownTopic):

@@ -1,4 +1,4 @@
-"""A cluster of three real processes: it serves, loses nodes in many ways, and gets them back."""
+"""A cluster of three real processes: it serves, loses nodes in many ways, and recovers."""
 
 from collections.abc import Iterator
 from threading import Timer
@@ -19,15 +19,15 @@ def is_whole(cluster: Cluster, topic: str) -> bool:
     return sorted(cluster.isr(topic)) == cluster.node_ids
 
 
-def test_every_node_holds_what_is_written_to_one(cluster: Cluster) -> None:
+def test_records_are_replicated_to_every_node(cluster: Cluster) -> None:
     cluster.create_topic("t", configs={"min.insync.replicas": 2})
     cluster.produce("t", b"a", b"b")
     assert is_whole(cluster, "t")
     assert [message.value for message in cluster.records("t")] == [b"a", b"b"]
 
 
-def test_a_topic_that_was_made_is_known_to_every_node(cluster: Cluster) -> None:
-    """They hear of it one after the other, and this one late."""
+def test_a_created_topic_is_known_to_every_node(cluster: Cluster) -> None:
+    """The nodes learn of it one after the other, this one late."""
     late = next(node for node in cluster.node_ids[1:] if node != cluster.controller())
     cluster._nodes[late].cut()
     healing = Timer(1.0, cluster.heal, [late])
@@ -38,7 +38,7 @@ def test_a_topic_that_was_made_is_known_to_every_node(cluster: Cluster) -> None:
     assert "known" in Client(address).topics()
 
 
-def test_a_leader_that_is_killed_is_replaced_and_comes_back(cluster: Cluster) -> None:
+def test_a_killed_leader_is_replaced_and_rejoins(cluster: Cluster) -> None:
     cluster.create_topic("killed")
     cluster.produce("killed", b"before")
     leader = cluster.leader("killed")
@@ -50,7 +50,7 @@ def test_a_leader_that_is_killed_is_replaced_and_comes_back(cluster: Cluster) ->
     assert [message.value for message in cluster.records("killed")] == [b"before", b"after"]
 
 
-def test_a_node_that_is_cut_off_leaves_the_isr_until_it_is_healed(cluster: Cluster) -> None:
+def test_an_isolated_node_leaves_the_isr_until_it_is_healed(cluster: Cluster) -> None:
     cluster.create_topic("cut")
     follower = next(node for node in cluster.node_ids if node != cluster.leader("cut"))
     cluster.isolate(follower)

@@ -4,7 +4,7 @@ from typing import Self
 
 import pytest
 
-from ottla.testing.managed import Managed
+from ottla.testing.context_manager import Managed
 
 
 class Noted(Managed):
@@ -19,14 +19,14 @@ class Noted(Managed):
         self.events.append(("close", threading.current_thread() is threading.main_thread()))
 
 
-def test_with_starts_and_closes_whatever_happens() -> None:
+def test_with_starts_and_closes_also_after_an_exception() -> None:
     noted = Noted()
     with pytest.raises(ZeroDivisionError), noted:
         raise ZeroDivisionError
     assert noted.events == [("start", True), ("close", True)]
 
 
-def test_async_with_leaves_the_loop_free() -> None:
+def test_async_with_does_not_block_the_loop() -> None:
     async def use(noted: Noted) -> None:
         async with noted as started:
             assert started is noted

@@ -16,7 +16,7 @@ def test_every_api_is_found_by_kafkas_own_spelling() -> None:
         assert api_key(key.name.title().replace("_", "")) is key
 
 
-def test_a_name_that_is_wrong_is_told() -> None:
+def test_an_unknown_name_is_refused() -> None:
     with pytest.raises(ValueError, match="not an API"):
         api_key("Produse")
     with pytest.raises(ValueError, match="not an error"):

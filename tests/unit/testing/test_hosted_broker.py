@@ -7,7 +7,7 @@ from ottla.broker.settings.error import SettingsError
 from ottla.env.loop import DispatchLoop
 from ottla.storage.identity import DirectoryRefused
 from ottla.testing.faults import FaultOrder
-from ottla.testing.hosting import HostedBroker, run_on
+from ottla.testing.hosted_broker import HostedBroker, run_on
 
 
 def run(work) -> None:  # noqa: ANN001
@@ -15,7 +15,7 @@ def run(work) -> None:  # noqa: ANN001
         runner.run(work)
 
 
-def test_one_broker_after_another_has_the_same_address(tmp_path: Path) -> None:
+def test_a_restarted_broker_has_the_same_address(tmp_path: Path) -> None:
     async def work() -> None:
         hosted = HostedBroker(str(tmp_path), {}, 0)
         first = await hosted.start()
@@ -30,7 +30,7 @@ def test_one_broker_after_another_has_the_same_address(tmp_path: Path) -> None:
     run(work())
 
 
-def test_a_start_that_fails_can_be_followed_by_another(tmp_path: Path) -> None:
+def test_a_failed_start_can_be_repeated(tmp_path: Path) -> None:
     async def work() -> None:
         with pytest.raises(SettingsError):
             await HostedBroker(str(tmp_path), {"no.such.setting": "1"}, 0).start()

@@ -1,4 +1,4 @@
-"""A cut is seen by those outside as silence, and by nobody as an error."""
+"""A partition looks like silence from outside, and raises no error."""
 
 import socket
 from collections.abc import Iterator
@@ -39,7 +39,7 @@ def has_answer(connection: socket.socket, seconds: float) -> bool:
         return False
 
 
-def test_a_cut_is_silence_and_healing_ends_it(process: BrokerProcess, port: int) -> None:
+def test_a_partition_is_silent_until_healed(process: BrokerProcess, port: int) -> None:
     with socket.create_connection(("127.0.0.1", port)) as before:
         ask(before)
         assert has_answer(before, 10)
@@ -54,7 +54,7 @@ def test_a_cut_is_silence_and_healing_ends_it(process: BrokerProcess, port: int)
                 assert has_answer(connection, 10)
 
 
-def test_a_cut_that_is_healed_twice_is_healed(process: BrokerProcess, port: int) -> None:
+def test_healing_twice_has_no_effect(process: BrokerProcess, port: int) -> None:
     process.cut()
     process.heal()
     process.heal()

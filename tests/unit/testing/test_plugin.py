@@ -1,4 +1,4 @@
-"""The pytest plugin: two fixtures, and nothing for those who do not use them."""
+"""The pytest plugin: two fixtures, without imports until they are used."""
 
 import subprocess
 import sys
@@ -28,7 +28,7 @@ SUITE = """
 """
 
 
-def test_a_module_that_is_loaded_everywhere_loads_nothing_itself() -> None:
+def test_the_plugin_imports_nothing_by_itself() -> None:
     program = (
         "import sys, pytest, typing, collections.abc\n"
         "before = set(sys.modules)\n"

@@ -1,4 +1,4 @@
-"""Ports of tests: free, kept from others, and given back."""
+"""Ports of tests: free, reserved, and released."""
 
 import socket
 import subprocess
@@ -10,7 +10,7 @@ from ottla.testing import ports
 from ottla.testing.ports import HOST, Ports
 
 
-def test_they_are_free_and_none_is_given_twice() -> None:
+def test_ports_are_free_and_distinct() -> None:
     taken = Ports(20)
     assert len(set(taken.numbers)) == 20
     for port in taken.numbers:
@@ -19,7 +19,7 @@ def test_they_are_free_and_none_is_given_twice() -> None:
     assert taken.numbers == []
 
 
-def test_another_process_does_not_get_what_is_kept() -> None:
+def test_another_process_does_not_get_a_reserved_port() -> None:
     (port,) = (kept := Ports(1)).numbers
     code = f"""
 from ottla.testing import ports
@@ -32,7 +32,7 @@ ports.Ports(1)
     subprocess.run([sys.executable, "-c", code], timeout=10, check=True)
 
 
-def test_one_where_somebody_listens_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_port_in_use_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     (one, other) = (free := Ports(2)).numbers
     free.close()
     monkeypatch.setattr(ports, "PORTS", (one, other))

@@ -45,7 +45,7 @@ def test_it_serves_fails_on_request_and_survives_kill_9() -> None:
     assert not data.exists()
 
 
-def test_why_it_cannot_start_is_told(tmp_path: Path) -> None:
+def test_a_failed_start_reports_its_reason(tmp_path: Path) -> None:
     runner = BrokerProcess(str(tmp_path), {"num.partitions": "many"}, 0)
     with pytest.raises(BrokerFailed, match=r"num\.partitions"):
         runner.start()

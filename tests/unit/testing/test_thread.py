@@ -22,4 +22,4 @@ def test_the_thread_stays_over_a_restart_and_ends_at_the_close(tmp_path: Path) -
     runner.stop(cleanly=True)
     runner.close()
     assert not thread.is_alive()
-    runner.close()  # Which is the same as closing it once.
+    runner.close()  # A second close has no effect.
