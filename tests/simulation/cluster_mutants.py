@@ -9,7 +9,7 @@ import pytest
 from ottla.broker.controller.metadata_log import MetadataLog
 from ottla.broker.fetch.response import Fetched
 from ottla.broker.handlers.fetch import Fetching
-from ottla.broker.liveness.lifecycle import Lifecycle
+from ottla.broker.liveness.own_session import OwnSession
 from ottla.broker.machines.host import MachineHost
 from ottla.broker.partitions.partition import Partition
 from ottla.broker.partitions.partitions import Partitions
@@ -73,7 +73,7 @@ def forgets_where_logs_begin(patch: pytest.MonkeyPatch) -> None:
 
 def trusts_its_old_image(patch: pytest.MonkeyPatch) -> None:
     """A broker that is heard again takes itself for what it was before it was paused."""
-    patch.setattr(Lifecycle, "may_be_fenced", property(lambda self: self._was_silent))
+    patch.setattr(OwnSession, "may_be_fenced", property(lambda self: self._may_be_over))
 
 
 def keeps_deleted_records(patch: pytest.MonkeyPatch) -> None:

@@ -11,11 +11,12 @@ from contextlib import suppress
 from typing import Any, Final, Protocol
 
 from ottla.broker.liveness.context import LivenessContext
+from ottla.broker.liveness.own_session import OwnSession
 from ottla.broker.partitions.log_directories import LogDirectories
 from ottla.metadata.image.delta import ImageDelta
 from ottla.metadata.image.features import SUPPORTED, has_controller_registration
 from ottla.model.errors import ErrorCode, Refusal
-from ottla.model.types import Millis, Monotonic, Uuid
+from ottla.model.types import Millis, Uuid
 from ottla.protocol.messages import (
     broker_heartbeat,
     broker_registration,
@@ -65,9 +66,7 @@ class Lifecycle:
         # After this broker was unregistered while it lives: what names its epoch had to wait.
         self.on_registered_again: Callable[[], None] = lambda: None
         self._incarnation_id: Uuid = b""
-        # When the last heartbeat was sent that was answered, by the clock that counts sleep.
-        self._heard_at = Monotonic(0)
-        self._heard_again_at = Monotonic(0)  # When one was answered after too long a silence.
+        self.session = OwnSession(context)
 
     @property
     def is_registered(self) -> bool:
@@ -75,21 +74,7 @@ class Lifecycle:
 
     @property
     def may_be_fenced(self) -> bool:
-        """Whether the controller may have given our leaderships away, for all that we know.
-
-        After a silence it is not enough that it hears us again: what it did meanwhile has to be
-        in our image.
-        """
-        quorum = self._context.quorum
-        if quorum.is_alone:
-            return False
-        return self._was_silent or (quorum.known_at or 0) < self._heard_again_at
-
-    @property
-    def _was_silent(self) -> bool:
-        """True if our session may have ended, also while this machine slept."""
-        silent_ms = self._context.env.clock.counting_sleep() - self._heard_at
-        return silent_ms >= self._context.settings.broker_session_timeout_ms
+        return self.session.may_be_fenced
 
     async def register(self) -> None:
         """Tell the controller where we are; from the answer on we lead our partitions."""
@@ -197,19 +182,17 @@ class Lifecycle:
             current_metadata_offset=self._context.image.offset,
             offline_log_dirs=list(self._directories.offline_ids()),
         )
-        sent_at = self._context.env.clock.counting_sleep()
+        sent_at = self.session.now()
         response = await self._context.submit(request)
         assert isinstance(response, broker_heartbeat.Response), "the controller answers in kind"
-        if self._was_silent:
-            self._heard_again_at = self._context.now
-        self._heard_at = sent_at
+        self.session.answered(sent_at)
         return response
 
     async def _keep_alive(self) -> None:
-        """Be heard, so that nobody takes us for dead; fenced by mistake, come back at once.
+        """Heartbeat loop; sends the next heartbeat soon when fenced.
 
-        A new controller hears us at once: it may rely on us only then. A single voter is heard by
-        nobody else, until there are more.
+        A new controller gets one at once: it may rely on this broker only then. A single voter
+        sends none until there are more voters.
         """
         interval = self._context.settings.broker_heartbeat_interval_ms / 1000
         quorum = self._context.quorum

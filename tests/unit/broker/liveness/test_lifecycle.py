@@ -48,11 +48,11 @@ def test_every_start_is_a_new_life() -> None:
 def test_a_single_voter_is_heard_once_there_are_more(monkeypatch: pytest.MonkeyPatch) -> None:
     with serving() as world:
         world.pass_ms(10_000)
-        heard_at = world.broker.lifecycle._heard_at
+        heard_at = world.broker.lifecycle.session._heard_at
         assert world.broker.now - heard_at >= 10_000
         monkeypatch.setattr(QuorumDriver, "is_alone", False)
         world.pass_ms(world.broker.settings.broker_heartbeat_interval_ms)
-        assert world.broker.lifecycle._heard_at > heard_at
+        assert world.broker.lifecycle.session._heard_at > heard_at
 
 
 def test_a_broker_that_stops_hands_its_partitions_back() -> None:
@@ -227,7 +227,7 @@ def test_a_session_counts_from_the_sending_of_a_heartbeat_and_not_from_its_answe
         monkeypatch.setattr(broker.quorum.requests, "submit", slowly)
         sent_at = broker.env.clock.counting_sleep()
         cluster.run(broker.lifecycle.heartbeat())
-        assert broker.lifecycle._heard_at - sent_at < 100
+        assert broker.lifecycle.session._heard_at - sent_at < 100
 
 
 @pytest.mark.parametrize("is_noted", [True, False])
