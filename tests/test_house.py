@@ -76,7 +76,6 @@ RESOLVED_BY_SETTINGS = {
 WIDE_MODULES = {
     "broker/controller/metadata_log.py": 21,
     "broker/handlers/produce.py": 13,
-    "broker/partitions/log_directories.py": 16,
     "broker/partitions/partitions.py": 13,
     "broker/wire/dispatch.py": 15,
     "cdc/following.py": 13,
@@ -86,7 +85,6 @@ WIDE_MODULES = {
     "simulation/world/machine.py": 13,
 }
 WIDE_CLASSES = {
-    "broker/partitions/log_directories.py LogDirectories": 28,
     "broker/partitions/replicated_partition.py ReplicatedPartition": 26,
     "simulation/world/disk.py SimulatedDisk": 29,
 }

@@ -94,7 +94,7 @@ class Lifecycle:
         self.on_registered_again()
 
     async def _register(self) -> None:
-        previous = self._directories.previous_broker_epoch
+        previous = self._directories.identities.previous_broker_epoch
         if previous >= 0 and not await self._replicas.give_up(previous):
             previous = -1  # As after a loss of power: nothing that we had is counted on.
         self._incarnation_id = self._context.env.random.randbytes(16)
@@ -108,7 +108,7 @@ class Lifecycle:
                 for name, levels in SUPPORTED.items()
             ],
             rack=self._context.settings.broker_rack,
-            log_dirs=self._directories.ids(),
+            log_dirs=self._directories.identities.directory_ids(),
             previous_broker_epoch=previous,
         )
         response = await self._insist(request)
@@ -180,7 +180,7 @@ class Lifecycle:
             broker_id=self._context.node_id,
             broker_epoch=self.broker_epoch,
             current_metadata_offset=self._context.image.offset,
-            offline_log_dirs=list(self._directories.offline_ids()),
+            offline_log_dirs=list(self._directories.identities.offline_ids()),
         )
         sent_at = self.session.now()
         response = await self._context.submit(request)

@@ -28,6 +28,7 @@ from ottla.broker.node.housekeeping import Housekeeping
 from ottla.broker.partitions.cleaner import Cleaner
 from ottla.broker.partitions.log_directories import LogDirectories
 from ottla.broker.partitions.partitions import Partitions
+from ottla.broker.partitions.replica_loader import ReplicaLoader
 from ottla.broker.partitions.scrubber import Scrubber
 from ottla.broker.produce.prepared_produce import PreparedProduces
 from ottla.broker.produce.producer_ids import ProducerIds
@@ -75,6 +76,7 @@ class Broker:
             lambda: self.settings, self.memory, env.clock.monotonic, self.metrics, env.network
         )
         self.directories = LogDirectories(settings, env, self._directory_failed)
+        self._replica_loader = ReplicaLoader(settings, env, self.directories)
         self.partitions = Partitions(self, self.directories, self._partitions_hosted)
         self.peer_liveness = PeerLiveness(self)
         self.death_watch = DeathWatch(self, self.peer_liveness)
@@ -159,7 +161,7 @@ class Broker:
         await self._bind()
         self.quorum = QuorumDriver(
             self.env,
-            self.directories.identity(),
+            self.directories.identities.node(),
             controller_settings(self.settings),
             metadata_log_settings(self.settings),
             bootstrap_records(
@@ -177,7 +179,7 @@ class Broker:
         if any(resource_type == BROKER_RESOURCE for resource_type, _ in self.image.configs):
             self._resolve_settings()
         self.replicas.settings_changed()
-        self.directories.load_logs(self.image)
+        self._replica_loader.load(self.image)
         self.partitions.load()
         self.peer_liveness.load()
         self.quorum.commits.subscribe(self._image_changed)

@@ -2,6 +2,7 @@
 
 A new log goes to the directory with the fewest. A directory that cannot be opened or fails later is
 offline with its partitions while the others serve on; the one with the metadata log is needed.
+`replica_loader` opens the logs at a start.
 """
 
 import logging
@@ -9,21 +10,16 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 
-from ottla.broker.partitions.recovery_progress import RecoveryProgress
+from ottla.broker.partitions.directory_identities import DirectoryIdentities
 from ottla.broker.settings.settings import Settings
-from ottla.broker.settings.topic_config import TopicConfig
 from ottla.env.environment import Environment
 from ottla.env.errnos import PASSING, SHORT
-from ottla.metadata.image.cluster import MIGRATING_DIRECTORY, TOPIC_RESOURCE, UNASSIGNED_DIRECTORY
-from ottla.metadata.image.image import ClusterImage
+from ottla.metadata.image.cluster import MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY
 from ottla.model.errors import Damaged, ErrorCode, Refusal
 from ottla.model.types import Millis, Offset, TopicPartition, Uuid, WallTime, uuid_text
 from ottla.storage.config import LogConfig
 from ottla.storage.deletion import remove_paths
-from ottla.storage.directory import DirectoryRefused, LogDirectory
-from ottla.storage.directory_loader import load_logs
-from ottla.storage.hosted import Replica
-from ottla.storage.identity import NodeIdentity
+from ottla.storage.directory import LogDirectory
 from ottla.storage.log import Log
 from ottla.storage.new_log import make_files
 from ottla.storage.syncing import NotWritten
@@ -46,62 +42,17 @@ class LogDirectories:
         self._metadata_path = settings.metadata_log_dir
         self._directories: dict[str, LogDirectory] = {}
         self._unopened: dict[str, OSError] = {}
+        self.identities = DirectoryIdentities(self._directories, settings)
 
     def open(self) -> None:
         """Take every directory for this process; DirectoryRefused or OSError if that cannot be."""
         try:
             for path in dict.fromkeys([self._metadata_path, *self._settings.log_dirs]):
                 self._open(path)
-            self._check_identities()
+            self.identities.check()
         except BaseException:
             self.abandon()
             raise
-
-    def identity(self) -> NodeIdentity:
-        meta = self._directories[self._metadata_path].meta
-        assert meta is not None, "identities were checked"
-        assert meta.directory_id is not None, "identities were checked"
-        return NodeIdentity(self._settings.node_id, meta.cluster_id, meta.directory_id)
-
-    def load_logs(self, image: ClusterImage) -> None:
-        """Open every partition's log; those of topics that the cluster does not know are strays."""
-        now = self._env.clock.wall()
-
-        def config_of(topic: str) -> LogConfig:
-            overrides = image.config_of(TOPIC_RESOURCE, topic)
-            return TopicConfig.resolve(self._settings, overrides).log_config(self._settings)
-
-        for directory in self.online():
-            progress = RecoveryProgress(self._env.clock)
-            try:
-                load_logs(directory, config_of, now, progress)
-                self._set_strays(directory, image)
-            except OSError as error:
-                if error.errno in SHORT:
-                    raise  # No start is better than one that gives these replicas up.
-                self._take_offline(directory, error)
-            for notice in directory.notices:
-                logger.warning("%s", notice)
-            for name, damage in directory.damaged.items():
-                logger.error("%s is offline: %s", name, damage)
-        self._find_missing(image)
-        self._set_twins_aside(image)
-
-    def _find_missing(self, image: ClusterImage) -> None:
-        """Replicas whose directories were removed while no process was here are not new ones."""
-        for directory in self.online():
-            ours: set[Replica] = set()
-            for topic_id, index in sorted(directory.hosted):
-                topic = image.topics_by_id.get(topic_id)
-                state = topic.partitions.get(index) if topic else None
-                if topic is None or state is None or self._settings.node_id not in state.replicas:
-                    continue
-                ours.add((topic_id, index))
-                name = TopicPartition(topic.name, index)
-                if self.is_absent(name) and not directory.marks.power_was_lost:
-                    directory.set_missing(name, topic_id)
-                    logger.error("%s is offline: %s", name, directory.damaged[name])
-            self._try(directory, partial(directory.keep_hosted, ours))
 
     def sync_loaded(self, is_synced: Callable[[str], bool]) -> None:
         """What a crash left in the page cache: names of first segments, so that no roll has to.
@@ -112,38 +63,9 @@ class LogDirectories:
         for directory in self.online():
             for name, log in directory.logs.items():
                 if log.recovery_point < log.end_offset and is_synced(name.topic):
-                    self._try(directory, log.sync)
+                    self.attempt(directory, log.sync)
                 else:
-                    self._try(directory, partial(_sync_first_name, log))
-
-    def _set_twins_aside(self, image: ClusterImage) -> None:
-        """A directory is back from which replicas had moved on: the cluster knows where they are.
-
-        What it does not know yet was just begun in the other directory, so the longer log is right.
-        """
-        held: dict[TopicPartition, list[LogDirectory]] = {}
-        for directory in self.online():
-            for name in directory.logs:
-                held.setdefault(name, []).append(directory)
-        for name, directories in held.items():
-            if len(directories) < 2:
-                continue
-            state = image.topics_by_name[name.topic].partitions[name.partition]
-            wanted = state.directory_of(self._settings.node_id)
-            kept = max(
-                directories,
-                key=lambda d: (
-                    d.meta is not None and d.meta.directory_id == wanted,
-                    d.logs[name].end_offset,
-                ),
-            )
-            for directory in directories:
-                if directory is not kept:
-                    logger.warning("%s lies in %s now", name, kept.path)
-                    self._try(directory, partial(self._set_stray, directory, name))
-
-    def _set_stray(self, directory: LogDirectory, name: TopicPartition) -> None:
-        directory.set_stray(name, self._env.random.randbytes(16))
+                    self.attempt(directory, partial(_sync_first_name, log))
 
     def is_absent(self, name: TopicPartition) -> bool:
         """Whether a log of that name would have to be made."""
@@ -265,7 +187,7 @@ class LogDirectories:
             directory.delete_log(name, self._env.random.randbytes(16), now, delay_ms)
         except OSError as error:
             # Whatever bears the same name next must not find what is left of this one.
-            self._take_offline(directory, error)
+            self.fail(directory, error)
 
     def of(self, log: Log) -> LogDirectory:
         return self._directories[log.directory.rpartition("/")[0]]
@@ -284,53 +206,35 @@ class LogDirectories:
         usable = [d for d in self.online() if d.path in self._settings.log_dirs]
         return path == self._metadata_path or not usable
 
-    def ids(self) -> list[Uuid]:
-        return sorted(
-            d.meta.directory_id
-            for d in self._directories.values()
-            if d.meta and d.meta.directory_id and d.path in self._settings.log_dirs
-        )
-
     def is_lost(self, directory_id: Uuid) -> bool:
         """Whether a replica that the cluster knows to lie there cannot be had."""
         if directory_id in (UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY):
             return False
         return all(not d.meta or d.meta.directory_id != directory_id for d in self.online())
 
-    def offline_ids(self) -> tuple[Uuid, ...]:
-        offline = [d for d in self._directories.values() if d.failure is not None]
-        return tuple(d.meta.directory_id for d in offline if d.meta and d.meta.directory_id)
-
-    @property
-    def previous_broker_epoch(self) -> int:
-        """Of the last process, if none of its directories can have lost anything; else -1."""
-        epochs = {d.marks.broker_epoch for d in self._directories.values()}
-        epoch = epochs.pop() if len(epochs) == 1 else None
-        return -1 if epoch is None else epoch
-
     def note_broker_epoch(self, broker_epoch: int) -> None:
         for directory in self.online():
-            self._try(directory, partial(directory.marks.note_broker_epoch, broker_epoch))
+            self.attempt(directory, partial(directory.marks.note_broker_epoch, broker_epoch))
 
     def write_failed(self, log: Log, error: OSError) -> None:
         self.refusal(self.of(log), error)
 
     def take_offline(self, log: Log, error: OSError) -> None:
         """Whatever the error is: only the next start can tell what the files of the log are."""
-        self._take_offline(self.of(log), error)
+        self.fail(self.of(log), error)
 
     def sync_failed(self, log: Log, error: OSError) -> bool:
         """Whether to try again. Not if the kernel may have dropped pages, even for lack of room."""
         if isinstance(error, NotWritten) or error.errno in SHORT:
             self.write_failed(log, error)
             return True
-        self._take_offline(self.of(log), error)
+        self.fail(self.of(log), error)
         return False
 
     def check_space(self) -> None:
         for directory in self.online():
             was_full = directory.is_full
-            self._try(directory, directory.check_space)
+            self.attempt(directory, directory.check_space)
             if directory.failure is not None:
                 continue
             if directory.is_full and not was_full:
@@ -383,54 +287,24 @@ class LogDirectories:
             return
         self._directories[path] = directory
 
-    def _check_identities(self) -> None:
-        known = {d.meta.cluster_id for d in self._directories.values() if d.meta}
-        by_id: dict[Uuid, str] = {}
-        for directory in self._directories.values():
-            meta = directory.meta
-            if meta is None or meta.directory_id is None:
-                raise DirectoryRefused(
-                    f"{directory.path} is not formatted: run ottla format, or ottla up for a "
-                    "broker without configuration."
-                )
-            if len(known) > 1:
-                raise DirectoryRefused(
-                    f"the directories of log.dirs belong to {len(known)} clusters "
-                    f"({', '.join(sorted(known))}): leave out the foreign ones."
-                )
-            twin = by_id.setdefault(meta.directory_id, directory.path)
-            if twin != directory.path:
-                raise DirectoryRefused(
-                    f"{twin} and {directory.path} have the same directory.id in their "
-                    "meta.properties: one is a copy of the other, so leave one out of log.dirs."
-                )
-
-    def _set_strays(self, directory: LogDirectory, image: ClusterImage) -> None:
-        for name in list(directory.logs) + list(directory.damaged):
-            topic = image.topics_by_name.get(name.topic)
-            topic_id = directory.topic_ids.get(name)
-            is_known = topic is not None and name.partition in topic.partitions
-            if not is_known or (topic and topic_id not in (None, topic.id)):
-                self._set_stray(directory, name)
-            elif topic:
-                directory.set_topic_id(name, topic.id)
-
     def refusal(self, directory: LogDirectory, error: OSError) -> Refusal:
         """What to answer after `error`; all but a shortage takes the directory offline."""
         if error.errno not in PASSING:
-            self._take_offline(directory, error)
+            self.fail(directory, error)
         refusal = directory.failed(error)
         self._note_full()
         return refusal
 
-    def _take_offline(self, directory: LogDirectory, error: OSError) -> None:
+    def fail(self, directory: LogDirectory, error: OSError) -> None:
+        """Take the directory offline, with its logs."""
         if directory.failure is not None:
             return
         logger.error("the log directory %s is offline: %s", directory.path, error)
         directory.failed(error, for_good=True)
         self._failed(directory.path, error)
 
-    def _try(self, directory: LogDirectory, work: Callable[[], None]) -> None:
+    def attempt(self, directory: LogDirectory, work: Callable[[], None]) -> None:
+        """Do `work` in the directory; an OSError counts as one of the directory."""
         try:
             work()
         except OSError as error:

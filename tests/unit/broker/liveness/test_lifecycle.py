@@ -31,7 +31,7 @@ def test_a_started_broker_is_registered_and_unfenced() -> None:
             9092,
         )
         assert node.epoch == world.broker.lifecycle.broker_epoch
-        assert set(node.directories) == set(world.broker.directories.ids())
+        assert set(node.directories) == set(world.broker.directories.identities.directory_ids())
         controller = world.broker.image.controllers[1]
         assert controller.endpoints[CONTROLLER].port == 9093
 

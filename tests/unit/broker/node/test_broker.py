@@ -25,7 +25,7 @@ def test_a_clean_stop_needs_no_recovery() -> None:
         epoch = world.broker.lifecycle.broker_epoch
         world.start()
         assert not world.disk.exists("/data/.kafka_cleanshutdown")
-        assert world.broker.directories.previous_broker_epoch == epoch
+        assert world.broker.directories.identities.previous_broker_epoch == epoch
         assert write(world, b"c") == 2
 
 

@@ -5,10 +5,8 @@ import errno
 import pytest
 
 from ottla.broker.partitions.log_directories import NoRoom
-from ottla.model.errors import ErrorCode, Refusal
+from ottla.model.errors import ErrorCode
 from ottla.model.types import TopicPartition
-from ottla.storage.deletion import remove_paths
-from ottla.storage.directory import DirectoryRefused
 from tests.unit.broker.requests import batch, only, produce_request, write
 from tests.unit.broker.serving import World, serving
 
@@ -37,7 +35,7 @@ def test_the_metadata_log_may_have_a_directory_of_its_own() -> None:
         world.topic("t", 4)
         assert counts(world) == {"/meta": 0, "/data-0": 2, "/data-1": 2}
         assert "__cluster_metadata-0" in world.disk.list("/meta")
-        assert len(world.broker.directories.ids()) == 2
+        assert len(world.broker.directories.identities.directory_ids()) == 2
 
 
 def test_the_last_log_directory_ends_the_broker_even_if_the_metadata_lie_elsewhere() -> None:
@@ -90,39 +88,6 @@ def test_a_directory_that_is_gone_at_the_start_is_offline_and_keeps_its_partitio
         world.restart()
         for index in lost:
             assert world.partition("t", index).high_watermark == 1
-
-
-def test_what_the_cluster_does_not_know_is_kept_and_not_served() -> None:
-    with serving() as world:
-        world.topic("t")
-        write(world, b"a")
-        world.stop()
-        world.disk.make_directory("/data/stranger-0")
-        world.start()
-        names = world.disk.list("/data")
-        assert any(name.startswith("stranger-0.") and name.endswith("-stray") for name in names)
-        assert len(world.broker.partitions) == 1
-
-
-@pytest.mark.parametrize(
-    ("key", "sentence"), [("cluster.id", "belong to 2 clusters"), ("directory.id", "is a copy")]
-)
-def test_directories_that_do_not_belong_together_are_refused(key: str, sentence: str) -> None:
-    with serving(directories=TWO) as world:
-        world.stop()
-        first, second = (world.disk.read(f"{path}/meta.properties") for path in TWO)
-        lines = dict(line.split("=") for line in second.decode().split() if "=" in line)
-        same = dict(line.split("=") for line in first.decode().split() if "=" in line)
-        lines[key] = same[key] if key == "directory.id" else "AAAAAAAAAAAAAAAAAAAAEA"
-        file = world.disk.open("/data-1/meta.properties")
-        file.truncate(0)
-        file.append(["\n".join(f"{name}={value}" for name, value in lines.items()).encode()])
-        with pytest.raises(DirectoryRefused, match=sentence):
-            world.start()
-        assert not world.disk.locked
-        file.truncate(0)
-        file.append([second])
-        world.start()
 
 
 def test_checkpoints_say_how_far_each_log_is() -> None:
@@ -253,66 +218,6 @@ def test_what_could_not_be_removed_for_a_shortage_is_removed_later() -> None:
 def kill(world: World) -> None:
     world.run(world.broker.abort())
     world.disk.kill()
-
-
-def remove_partition(world: World, path: str) -> None:
-    remove_paths(world.disk, [path])
-
-
-def test_a_removed_partition_is_offline_and_no_new_one(caplog: pytest.LogCaptureFixture) -> None:
-    with serving() as world:
-        world.topic("t", 2)
-        for index in (0, 1):
-            write(world, b"a", partition=index)
-        for _ in range(2):  # The second start knows it still.
-            kill(world)
-            remove_partition(world, "/data/t-1")
-            world.start()
-            world.pass_ms(120_000)  # All checkpoints are written.
-            assert "/data/t-1" in caplog.text
-            assert not world.disk.exists("/data/t-1")
-            with pytest.raises(Refusal, match="KAFKA_STORAGE_ERROR"):
-                world.partition("t", 1)
-        assert write(world, b"b", partition=0) == 1
-
-
-def test_a_removed_partition_can_be_deleted_with_its_topic() -> None:
-    with serving() as world:
-        world.topic("t")
-        kill(world)
-        remove_partition(world, "/data/t-0")
-        world.start()
-        world.delete("t")
-        world.topic("t")
-        world.settle()
-        assert write(world, b"a") == 0
-        kill(world)
-        world.start()
-        assert write(world, b"b") == 1
-
-
-def test_a_partition_that_a_kill_kept_from_being_made_is_made() -> None:
-    with serving() as world:
-        world.topic("old")
-        world.disk.fail("create", errno.ENOSPC, path_contains="/data/t-0/")
-        world.topic("t")
-        kill(world)
-        assert not world.disk.exists("/data/t-0")
-        world.start()
-        assert write(world, b"a") == 0
-
-
-def test_after_a_loss_of_power_a_name_that_was_not_synced_is_no_loss() -> None:
-    with serving() as world:
-        world.topic("t")
-        write(world, b"a")
-        kill(world)
-        remove_partition(world, "/data/t-0")
-        world.disk.cut_power()
-        if world.disk.exists("/data/t-0"):
-            remove_partition(world, "/data/t-0")
-        world.start()
-        assert write(world, b"b") == 0
 
 
 def test_the_watermark_of_a_damaged_log_is_kept() -> None:

@@ -263,7 +263,7 @@ def test_the_controller_hears_of_a_lost_directory() -> None:
         lost = [i for i in range(4) if where(world, "t", i) == "/data-1"]
         [gone] = [d for d in world.broker.directories.all() if d.path == "/data-1"]
         fail_directory(world, "/data-1")
-        assert world.broker.directories.offline_ids() == (gone.meta.directory_id,)
+        assert world.broker.directories.identities.offline_ids() == (gone.meta.directory_id,)
         partitions = world.broker.image.topics_by_name["t"].partitions
         for index in range(4):
             assert partitions[index].leader == (-1 if index in lost else 1)
