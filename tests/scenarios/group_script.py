@@ -35,6 +35,7 @@ from ottla.protocol.messages import (
     offset_fetch,
     sync_group,
 )
+from tests.answers import outcome
 from tests.scenarios.group_words import place, reply_text, state_text, written
 from tests.unit.groups.consuming import ConsumerWorld, topic_id
 from tests.unit.groups.driving import GROUP
@@ -205,7 +206,8 @@ class GroupScript:
             version = type(request).VERSIONS[-1]
         client = "admin" if name == "-" else name
         command = GroupCommand(request, version, client, "/10.0.0.1")
-        self.world.host.submit(command, lambda reply: self._told(name, reply))
+        answer = self.world.host.submit(command)
+        answer.then(lambda given: self._told(name, outcome(given)))
         self.world.host.committed(len(self.world.log))
 
     def _told(self, name: str, reply: Any) -> None:

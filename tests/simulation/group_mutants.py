@@ -67,9 +67,9 @@ def answers_before_appended(patch: pytest.MonkeyPatch) -> None:
             return
         if decision.records:
             for record in decision.records:
-                self._machine.apply(0, record)
+                self._machine.apply(0, record, None)
             loop = asyncio.get_running_loop()
-            loop.call_later(0.05, self._append, decision.records, decision.is_atomic)
+            loop.call_later(0.05, self._append, decision)
         for change in decision.on_append:
             change()
         for ticket, reply in decision.replies:

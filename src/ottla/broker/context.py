@@ -57,9 +57,6 @@ class ClusterView(Protocol):
     async def submit(self, request: object) -> Any:  # noqa: ANN401
         """The active controller's response, once committed; raises its Refusal."""
 
-    def ask(self, request: object, on_reply: Callable[[Any], None]) -> None:
-        """Like `submit`, without waiting: `on_reply` gets the response or a Refusal."""
-
 
 class BrokerContext(Node, ClusterView, Protocol):
     """A node of a cluster."""

@@ -36,7 +36,7 @@ from ottla.groups.timers import TimerKey, Timers
 from ottla.groups.topics import CompileExpression, NoTopics, Topics, no_expressions
 from ottla.groups.turn import Around, GroupCommand, Turn, admit_all
 from ottla.model.errors import ErrorCode, Refusal
-from ottla.model.machine import Decision, Ticket
+from ottla.model.machine import Decision, Producer, Ticket, Verdict
 from ottla.model.types import Monotonic, Offset, WallTime
 from ottla.protocol.group_records import GroupMetadataKey, GroupRecord
 from ottla.protocol.messages import (
@@ -174,8 +174,11 @@ class GroupCoordinator:
             return Monotonic(0)
         return self._timers.next_deadline()
 
-    def apply(self, offset: Offset, record: GroupRecord) -> None:  # noqa: ARG002
-        self._table.apply(record)
+    def apply(self, offset: Offset, record: GroupRecord, producer: Producer | None) -> None:
+        self._table.apply(offset, record, producer)
+
+    def ended(self, producer: Producer, verdict: Verdict) -> None:
+        self._table.ended(producer, verdict)
 
     def _loaded(self, turn: Turn, ticket: Ticket, _: GroupCommand) -> None:
         for group in self.groups.values():

@@ -2,6 +2,9 @@
 
 A group is of one kind at a time: the records of one kind end the other. A group that is not
 recorded at all is a classic one, empty, as long as it has offsets or someone wants to join it.
+
+Offsets of a transaction are pending until its marker, and count by the place of their own record,
+as in Kafka: a later commit of the same partition stays, whenever the marker comes.
 """
 
 from dataclasses import dataclass, field
@@ -11,7 +14,8 @@ from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.consumer.groups import ConsumerGroups
 from ottla.groups.offsets.offsets import Committed
 from ottla.model.errors import ErrorCode, Refusal
-from ottla.model.types import TopicPartition
+from ottla.model.machine import Producer, Verdict
+from ottla.model.types import Offset, ProducerId, TopicPartition
 from ottla.protocol.consumer_group_records import ConsumerGroupMetadataKey
 from ottla.protocol.group_records import (
     GroupMetadataKey,
@@ -19,9 +23,13 @@ from ottla.protocol.group_records import (
     GroupRecord,
     LegacyOffsetCommitKey,
     OffsetCommitKey,
+    OffsetCommitValue,
 )
 
 # ruff: noqa: ANN401  Values are of the class that the type of their record has.
+
+Place = tuple[str, TopicPartition]  # Of a committed offset: its group and partition.
+Pending = tuple[Offset, OffsetCommitValue]  # With the offset of its record.
 
 
 @dataclass(slots=True)
@@ -29,14 +37,19 @@ class GroupTable:
     classic: dict[str, ClassicGroup] = field(default_factory=dict)
     consumers: ConsumerGroups = field(default_factory=ConsumerGroups)
     offsets: dict[str, Committed] = field(default_factory=dict)
+    pending: dict[ProducerId, dict[Place, Pending]] = field(default_factory=dict)
     just_ended: str | None = None  # The consumer group whose end was the last record.
 
-    def apply(self, record: GroupRecord) -> None:
+    def apply(self, offset: Offset, record: GroupRecord, producer: Producer | None) -> None:
         key, value = record
         just_ended, self.just_ended = self.just_ended, None
         match key:
             case OffsetCommitKey() | LegacyOffsetCommitKey():
-                self._apply_offset(key.group, TopicPartition(key.topic, key.partition), value)
+                place = key.group, TopicPartition(key.topic, key.partition)
+                if producer is not None and value is not None:
+                    self.pending.setdefault(producer.id, {})[place] = offset, value
+                else:
+                    self._apply_offset(offset, place, value)
             case GroupMetadataKey():
                 self._apply_classic(key.group, value, just_ended == key.group)
             case _:
@@ -47,6 +60,13 @@ class GroupTable:
                     self.just_ended = key.group_id
                     if key.group_id in self.offsets:
                         self.group_or_new(key.group_id)
+
+    def ended(self, producer: Producer, verdict: Verdict) -> None:
+        """The transaction's offsets count from now on, or never did."""
+        pending = self.pending.pop(producer.id, {})
+        if verdict is Verdict.COMMIT:
+            for place, (offset, value) in pending.items():
+                self._apply_offset(offset, place, value)
 
     def group_or_new(self, group_id: str) -> ClassicGroup:
         group = self.classic.get(group_id)
@@ -78,7 +98,11 @@ class GroupTable:
             # have what they had, and what the others had belongs to nobody.
             group.is_converted = is_ended and bool(value.members)
 
-    def _apply_offset(self, group_id: str, partition: TopicPartition, value: Any) -> None:
+    def _apply_offset(self, offset: Offset, place: Place, value: Any) -> None:
+        for pending in self.pending.values():
+            if place in pending and pending[place][0] < offset:
+                del pending[place]
+        group_id, partition = place
         if value is not None:
             if group_id not in self.consumers.by_id:
                 self.group_or_new(group_id)

@@ -24,6 +24,7 @@ from ottla.protocol.messages import (
 from ottla.quorum.voters import Address
 from ottla.simulation.world.disk import SimulatedDisk
 from ottla.storage.identity import NodeIdentity, read_meta
+from tests.answers import outcome
 
 CLUSTER = "aZSxcrjtRrO_dWhnyP37Bw"
 ONE = NodeId(1)
@@ -119,11 +120,9 @@ class Node:
 
 async def asked(driver: QuorumDriver, request: Any) -> Any:
     """Ask, and commit what was decided, where nobody runs the driver."""
-    answers: list[Any] = []
-    driver.requests.ask(request, answers.append)
+    answer = driver.requests.decide(request)
     await driver.commits.settle()
-    assert len(answers) == 1, "an answer comes once"
-    return answers[0]
+    return outcome(answer)
 
 
 async def created(driver: QuorumDriver, name: str, partitions: int = 1) -> Any:

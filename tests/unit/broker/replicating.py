@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from ottla.broker.machines.answer import Answer
 from ottla.broker.node import broker as server
 from ottla.broker.node.broker import Broker
 from ottla.broker.node.preparation import prepare_up
@@ -31,7 +32,6 @@ from ottla.metadata.image.delta import ImageDelta
 from ottla.metadata.image.features import METADATA_VERSION, METADATA_VERSION_MAX
 from ottla.metadata.image.ids import new_uuid
 from ottla.metadata.image.image import ClusterImage
-from ottla.model.errors import Refusal
 from ottla.model.types import Monotonic, NodeId
 from ottla.protocol.messages import create_topics, fetch, produce
 from ottla.protocol.metadata_records import FeatureLevelRecord
@@ -129,20 +129,16 @@ class SharedQuorum:
     def subscribe(self, subscriber: Callable[[ImageDelta], None]) -> None:
         self._subscribers.append(subscriber)
 
-    def ask(self, request: Any, on_reply: Callable[[Any], None]) -> None:
-        if self.is_cut_off:
-            return
-        reply = self._log.decide(request)
-        self._waiting.append((len(self._log.records) - 1, on_reply, reply))
-        self._log.loop.call_later(0.001, self.read)
+    def decide(self, request: Any) -> Answer[Any]:
+        answer: Answer[Any] = Answer()
+        if not self.is_cut_off:
+            reply = self._log.decide(request)
+            self._waiting.append((len(self._log.records) - 1, answer.give, reply))
+            self._log.loop.call_later(0.001, self.read)
+        return answer
 
     async def submit(self, request: Any) -> Any:
-        answered: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self.ask(request, answered.set_result)
-        reply = await answered
-        if isinstance(reply, Refusal):
-            raise reply
-        return reply
+        return await self.decide(request)
 
     async def join(self) -> None: ...
     async def run(self) -> None: ...

@@ -8,6 +8,7 @@ from ottla.groups.coordinator import GroupCoordinator, Loaded
 from ottla.groups.settings import GroupSettings
 from ottla.groups.turn import GroupCommand
 from ottla.model.errors import ErrorCode, Refusal
+from ottla.model.machine import Decision
 from ottla.model.types import Monotonic, Offset, WallTime
 from ottla.protocol.consumer_protocol import ConsumerProtocolSubscription, encode_versioned
 from ottla.protocol.group_records import GroupRecord, decode_record, encode_key, encode_value
@@ -19,6 +20,7 @@ from ottla.protocol.messages import (
     offset_fetch,
     sync_group,
 )
+from tests.answers import collect
 
 # ruff: noqa: ANN401  Requests and replies are of many classes.
 
@@ -59,7 +61,7 @@ class World:
             self.host.drop(Refusal(ErrorCode.NOT_COORDINATOR))
         machine = self.new_machine()
         for offset, record in enumerate(self.log):
-            machine.apply(offset, record)
+            machine.apply(offset, record, None)
         self.machine = machine
         self.host: MachineHost[GroupCommand, GroupRecord, Any] = MachineHost(
             machine, self._append, self.clock, len(self.log)
@@ -87,7 +89,8 @@ class World:
         replies: list[Any] = []
         if version is None:
             version = getattr(type(request), "VERSIONS", range(1))[-1]
-        self.host.submit(GroupCommand(request, version, client, "/10.0.0.1"), replies.append)
+        command = GroupCommand(request, version, client, "/10.0.0.1")
+        collect(self.host.submit(command), replies)
         self.host.committed(len(self.log))
         return replies
 
@@ -109,7 +112,8 @@ class World:
             self.host.committed(len(self.log))
         self.clock.now_ms = end
 
-    def _append(self, records: list[GroupRecord], _: bool) -> tuple[Offset, list[GroupRecord]]:
+    def _append(self, decision: Decision[GroupRecord, Any]) -> tuple[Offset, list[GroupRecord]]:
+        records = decision.records
         self.admit(records)
         self.appends += 1
         base = len(self.log)

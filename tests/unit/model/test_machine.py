@@ -1,4 +1,4 @@
-from ottla.model.machine import Decision, StateMachine, Ticket
+from ottla.model.machine import Decision, Producer, StateMachine, Ticket, Verdict
 from ottla.model.types import Monotonic, Offset
 
 
@@ -14,8 +14,11 @@ class Counter:
     def tick(self, now: Monotonic) -> Decision[int, int]:
         return Decision()
 
-    def apply(self, offset: Offset, record: int) -> None:
+    def apply(self, offset: Offset, record: int, producer: Producer | None) -> None:
         self.total += record
+
+    def ended(self, producer: Producer, verdict: Verdict) -> None:
+        pass
 
     def next_deadline(self) -> Monotonic | None:
         return None
@@ -27,7 +30,7 @@ def test_decide_does_not_change_state_and_apply_does() -> None:
     decision = machine.decide(1, 5, Monotonic(0))
     assert counter.total == 0
     for offset, record in enumerate(decision.records):
-        machine.apply(offset, record)
+        machine.apply(offset, record, None)
     assert counter.total == 5
     assert decision.replies == [(1, 5)]
 

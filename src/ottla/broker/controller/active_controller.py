@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ottla.broker.controller.metadata_log import MetadataLog
+from ottla.broker.machines.answer import Answer
 from ottla.broker.machines.host import MachineHost
 from ottla.env.environment import Environment
 from ottla.metadata.decisions.context import ControllerSettings
@@ -20,6 +21,7 @@ from ottla.metadata.image.batches import control_batch, data_batches, encoded_de
 from ottla.metadata.image.ids import new_uuid
 from ottla.metadata.image.image import ClusterImage
 from ottla.model.errors import Refusal
+from ottla.model.machine import Decision
 from ottla.model.types import Monotonic, Offset, WallTime
 from ottla.protocol.control_records import QuorumControl
 from ottla.protocol.metadata_records import MetadataRecord
@@ -90,13 +92,14 @@ class ActiveController:
         self.controller.activated(env.clock.monotonic())
         self._set_timer()
 
-    def submit(self, request: object, on_reply: Callable[[Any], None]) -> None:
-        self._host.submit(request, on_reply)
+    def submit(self, request: object) -> Answer[Any]:
+        answer = self._host.submit(request)
         self._set_timer()
+        return answer
 
     def write_records(self, records: list[MetadataRecord]) -> None:
         """A decision that nobody asked for."""
-        base, written = self._append(records)
+        base, written = self._append(Decision(records))
         for offset, record in enumerate(written, base):
             self.controller.apply(offset, record)
 
@@ -153,12 +156,12 @@ class ActiveController:
         yield from data_batches(gathered, base, self.epoch, now)
 
     def _append(
-        self, records: list[MetadataRecord], is_atomic: bool = True
+        self, decision: Decision[MetadataRecord, Any]
     ) -> tuple[Offset, list[MetadataRecord]]:
         """Give a decision its offsets and its bytes; `write` writes them."""
-        assert is_atomic, "the controller's decisions are never split"
+        assert decision.is_atomic, "the controller's decisions are never split"
         version = self.controller.image.metadata_version
-        records, values = encoded_decision(records, version)
+        records, values = encoded_decision(decision.records, version)
         base = self._next_offset
         self.pending.append(Pending(base, records, values))
         self._next_offset = base + len(records)

@@ -1,11 +1,10 @@
 """Requests to the active controller: decided here while this node is it, sent to it otherwise."""
 
-import asyncio
-from collections.abc import Callable
 from typing import Any
 
 from ottla.broker.controller.channel import ControllerChannel
 from ottla.broker.controller.metadata_commits import MetadataCommits
+from ottla.broker.machines.answer import Answer, refused
 from ottla.env.environment import Environment
 from ottla.env.network import Address
 from ottla.model.errors import ErrorCode, Refusal
@@ -33,7 +32,6 @@ class ControllerRequests:
             self.controller_address,
             answer_ms_max=broker_session_timeout_ms // 2,
         )
-        self._forwarding: dict[asyncio.Task[None], None] = {}  # In the order in which they began.
         self._is_closed = False
 
     async def submit(self, request: object) -> Any:  # noqa: ANN401
@@ -52,29 +50,11 @@ class ControllerRequests:
                 if refusal.code != ErrorCode.NOT_CONTROLLER or self._is_closed:
                     raise  # Else the next leader is asked.
 
-    async def decide(self, request: object) -> Any:  # noqa: ANN401
+    def decide(self, request: object) -> Answer[Any]:
         """Like `submit`, but NOT_CONTROLLER where another node decides."""
-        answered: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-
-        def answer(reply: object) -> None:
-            if answered.done():  # Whoever asked has gone.
-                return
-            if isinstance(reply, Refusal):
-                answered.set_exception(reply)
-            else:
-                answered.set_result(reply)
-
-        self._decide(request, answer)
-        return await answered
-
-    def ask(self, request: object, on_reply: Callable[[Any], None]) -> None:
-        """Like `submit`, for those who cannot wait: `on_reply` gets the response or a Refusal."""
-        if self._commits.active is not None:
-            self._decide(request, on_reply)
-            return
-        task = asyncio.get_running_loop().create_task(self._forward(request, on_reply))
-        self._forwarding[task] = None
-        task.add_done_callback(self._forwarding.pop)
+        if self._commits.active is None:
+            return refused(Refusal(ErrorCode.NOT_CONTROLLER))
+        return self._commits.active.submit(request)
 
     async def change_voters(self, request: Any) -> Any:  # noqa: ANN401
         """The response of the quorum's leader, which changes the voters; Refusal if none leads."""
@@ -98,18 +78,3 @@ class ControllerRequests:
         self._is_closed = True
         self.channel.close()
         self.heartbeats.close()
-        for task in self._forwarding:
-            task.cancel()
-
-    def _decide(self, request: object, on_reply: Callable[[Any], None]) -> None:
-        if self._commits.active is None:
-            on_reply(Refusal(ErrorCode.NOT_CONTROLLER))
-        else:
-            self._commits.active.submit(request, on_reply)
-
-    async def _forward(self, request: object, on_reply: Callable[[Any], None]) -> None:
-        try:
-            reply = await self.submit(request)
-        except Refusal as refusal:
-            reply = refusal
-        on_reply(reply)

@@ -1,34 +1,30 @@
-"""The group coordinators of this broker: one machine for each partition of `__consumer_offsets`.
+"""The coordinators of one kind on this broker: a machine for each partition of the kind's topic.
 
 A partition that this broker begins to lead is loaded in the background, and meanwhile answers
-COORDINATOR_LOAD_IN_PROGRESS; one that it leads no longer is dropped. The topic is made when the
-first group is looked for.
+COORDINATOR_LOAD_IN_PROGRESS; one that it leads no longer is dropped. The topic is created when the
+first coordinator is looked for.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 from ottla.broker.context import BrokerContext
-from ottla.broker.coordinators.machine_partition import MachinePartition
+from ottla.broker.coordinators.machine_partition import Codec, MachinePartition
+from ottla.broker.machines.answer import Answer, refused
 from ottla.broker.partitions.partitions import Partitions
-from ottla.groups.placement import OFFSETS_TOPIC, partition_of
+from ottla.groups.placement import partition_of
 from ottla.model.errors import Damaged, ErrorCode, Refusal
-from ottla.model.types import ZERO_UUID
+from ottla.model.machine import StateMachine
+from ottla.model.types import ZERO_UUID, Millis
 
 if TYPE_CHECKING:
     import asyncio
 
-    from ottla.broker.coordinators.expressions import Expressions
     from ottla.broker.partitions.partition import Partition
-    from ottla.groups.coordinator import TopicsDeleted
-    from ottla.groups.turn import GroupCommand
     from ottla.metadata.image.delta import ImageDelta
-    from ottla.protocol.group_records import GroupRecord
     from ottla.protocol.messages import create_topics
-
-# ruff: noqa: ANN401  Replies are of many classes.
 
 logger = logging.getLogger(__name__)
 
@@ -36,130 +32,132 @@ RELOAD_DELAY_MS = 100
 RETRY_MS = 500
 CREATE_TIMEOUT_MS = 30_000
 
-GroupMachine = MachinePartition["GroupCommand", "GroupRecord"]
+C = TypeVar("C")
+R = TypeVar("R")
 
 
-class GroupCodec:
-    """Kafka's records of `__consumer_offsets`."""
+class TopicPlan(NamedTuple):
+    """How the topic of a kind is created."""
 
-    def __init__(self) -> None:
-        from ottla.protocol.group_records import (
-            COMMIT_KEYS,
-            decode_record,
-            encode_key,
-            encode_value,
-        )
-
-        self.decode, self.replaced = decode_record, COMMIT_KEYS
-        self._encode_key, self._encode_value = encode_key, encode_value
-
-    def encode(self, record: "GroupRecord") -> tuple[bytes, bytes | None]:
-        return self._encode_key(record.key), self._encode_value(record.value)
+    partitions: int
+    replication_factor: int
+    is_factor_set: bool  # By the operator; else fewer brokers make fewer replicas.
+    configs: Mapping[str, str]
 
 
-class GroupCoordinators:
-    def __init__(self, context: BrokerContext, partitions: Partitions) -> None:
+class Kind(Protocol[C, R]):
+    """What coordinators of one kind have in common: topic, records, machine, its own commands."""
+
+    @property
+    def topic(self) -> str: ...
+
+    @property
+    def codec(self) -> Codec[R]: ...
+
+    @property
+    def interval_ms(self) -> Millis:
+        """Between two `periodic` commands."""
+
+    def plan(self) -> TopicPlan: ...
+
+    def machine(self, admit: Callable[[Sequence[R]], None]) -> StateMachine[C, R, Any]:
+        """A machine without any state; `admit` raises Refusal for records that cannot be now."""
+
+    def loaded(self) -> C:
+        """The first command of a machine whose log is loaded."""
+
+    def periodic(self) -> C: ...
+
+    def changes(self, delta: "ImageDelta") -> list[C]:
+        """Tell a machine of a change of the cluster; repeated until it is not refused."""
+
+
+class Coordinators(Generic[C, R]):
+    def __init__(self, kind: Kind[C, R], context: BrokerContext, partitions: Partitions) -> None:
+        self._kind = kind
         self._context = context
         self._partitions = partitions
-        self._machines: dict[int, GroupMachine] = {}
+        self._machines: dict[int, MachinePartition[C, R]] = {}
         self._creating: list[Callable[[], None]] = []
         self._failure_told = ""
-        self._expiry: asyncio.TimerHandle | None = None
-        self._expressions: Expressions | None = None  # Of all machines: they share a turn.
+        self._period: asyncio.TimerHandle | None = None
         self._is_running = False
+
+    @property
+    def topic(self) -> str:
+        return self._kind.topic
 
     def start(self) -> None:
         """Load what this broker leads; from now on it follows the image."""
         self._is_running = True
         self._update()
-        self._expire_later()
+        self._begin_period()
 
     def stop(self) -> None:
         self._is_running = False
-        if self._expiry is not None:
-            self._expiry.cancel()
+        if self._period is not None:
+            self._period.cancel()
         for machine in list(self._machines.values()):
             machine.drop()
         self._machines.clear()
 
-    def apply(self, delta: "ImageDelta") -> None:
+    def image_changed(self, delta: "ImageDelta") -> None:
         topics = [*delta.deleted, *delta.created, *(after for _, after in delta.changed)]
-        if any(topic.name == OFFSETS_TOPIC for topic in topics):
+        if any(topic.name == self.topic for topic in topics):
             self._update()
-        deleted = frozenset(t.name for t in delta.deleted if t.name != OFFSETS_TOPIC)
-        if deleted and self._machines:
-            from ottla.groups.coordinator import TopicsDeleted
+        if self._machines:
+            for command in self._kind.changes(delta):
+                for machine in list(self._machines.values()):
+                    self._tell(machine, command)
 
-            for machine in list(self._machines.values()):
-                self._forget_topics(machine, TopicsDeleted(deleted))
-        if topics and self._machines:
-            from ottla.groups.coordinator import TopicsChanged
-
-            self._tell_all(TopicsChanged())
-
-    def partition_of(self, group_id: str) -> int:
-        topic = self._context.image.topics_by_name.get(OFFSETS_TOPIC)
+    def partition_of(self, key: str) -> int:
+        topic = self._context.image.topics_by_name.get(self.topic)
         count = len(topic.partitions) if topic else 0
-        return partition_of(group_id, count or self._context.settings.offsets_topic_num_partitions)
+        return partition_of(key, count or self._kind.plan().partitions)
 
-    def ask(self, group_id: str, command: "GroupCommand", on_reply: Callable[[Any], None]) -> None:
-        """Decide at the group's machine; Refusal if that is not here, or not loaded yet."""
-        self._machine(self.partition_of(group_id)).submit(command, on_reply)
+    def submit(self, key: str, command: C) -> Answer[Any]:
+        """Decide at the machine of `key`; refused if that is not here, or not loaded yet."""
+        return self._submit(self.partition_of(key), command)
 
-    def ask_all(self, command: "GroupCommand", on_replies: Callable[[list[Any]], None]) -> None:
-        """Decide at every machine of this broker; Refusal if one of them is not loaded yet."""
-        machines = [self._machine(index) for index in sorted(self._machines)]
-        if not all(machine.is_loaded for machine in machines):
-            raise Refusal(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-        replies: list[Any] = []
-
-        def gather(reply: Any) -> None:
-            replies.append(reply)
-            if len(replies) == len(machines):
-                on_replies(replies)
-
-        for machine in machines:
-            machine.submit(command, gather)
-        if not machines:
-            on_replies([])
+    def submit_all(self, command: C) -> list[Answer[Any]]:
+        """Decide at every machine of this broker."""
+        return [self._submit(index, command) for index in sorted(self._machines)]
 
     def create_topic(self, then: Callable[[], None]) -> None:
         """Whatever becomes of it, the image tells."""
         self._creating.append(then)
-        if len(self._creating) > 1:
-            return
+        if len(self._creating) == 1:
+            self._context.spawn(self._create())
+
+    async def _create(self) -> None:
         from ottla.protocol.messages import create_topics as wire
 
-        settings = self._context.settings
-        configs = {
-            "cleanup.policy": "compact",
-            "compression.type": "producer",
-            "segment.bytes": str(settings.offsets_topic_segment_bytes),
-        }
+        plan = self._kind.plan()
         topic = wire.CreatableTopic(
-            OFFSETS_TOPIC,
-            settings.offsets_topic_num_partitions,
-            self._replication_factor(),
-            configs=[wire.CreatableTopicConfig(*config) for config in configs.items()],
+            self.topic,
+            plan.partitions,
+            self._replication_factor(plan),
+            configs=[wire.CreatableTopicConfig(*config) for config in plan.configs.items()],
         )
         request = wire.Request(topics=[topic], timeout_ms=CREATE_TIMEOUT_MS)
-        self._context.ask(request, self._created)
+        try:
+            answer: wire.Response = await self._context.submit(request)
+        except Refusal as refusal:
+            logger.debug("%s cannot be created now: %s", self.topic, refusal)
+        else:
+            self._tell_failure(answer.topics[0])
+        self._partitions.hosting.when_hosted(self._call_creating)
 
-    def _replication_factor(self) -> int:
+    def _replication_factor(self, plan: TopicPlan) -> int:
         """As set; else the default, or as many as there are brokers if those are fewer.
 
         Voters count too: a cluster that has just begun is not to keep its groups' offsets on the
         first two brokers for good, because the third one was not there yet.
         """
-        wanted = self._context.settings.offsets_topic_replication_factor
-        if "offsets.topic.replication.factor" in self._context.settings.static:
-            return wanted
-        return min(wanted, max(len(self._context.image.brokers), self._context.voter_count))
-
-    def _created(self, answer: "create_topics.Response | Refusal") -> None:
-        if not isinstance(answer, Refusal):  # That would be: no controller at the moment.
-            self._tell_failure(answer.topics[0])
-        self._partitions.hosting.when_hosted(self._call_creating)
+        if plan.is_factor_set:
+            return plan.replication_factor
+        brokers = max(len(self._context.image.brokers), self._context.voter_count)
+        return min(plan.replication_factor, brokers)
 
     def _call_creating(self) -> None:
         waiting, self._creating = self._creating, []
@@ -171,18 +169,18 @@ class GroupCoordinators:
         expected = (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
         failure = "" if result.error_code in expected else result.error_message or "?"
         if failure and failure != self._failure_told:
-            logger.warning("groups wait until %s can be made: %s", OFFSETS_TOPIC, failure)
+            logger.warning("coordinators wait until %s can be created: %s", self.topic, failure)
         self._failure_told = failure
 
-    def _machine(self, index: int) -> GroupMachine:
+    def _submit(self, index: int, command: C) -> Answer[Any]:
         machine = self._machines.get(index)
         if machine is None or machine.partition is not self._led(index):
-            raise Refusal(ErrorCode.NOT_COORDINATOR)
-        return machine
+            return refused(Refusal(ErrorCode.NOT_COORDINATOR))
+        return machine.submit(command)
 
     def _led(self, index: int) -> "Partition | None":
         try:
-            return self._partitions.led(OFFSETS_TOPIC, ZERO_UUID, index)
+            return self._partitions.led(self.topic, ZERO_UUID, index)
         except Refusal:
             return None
 
@@ -190,7 +188,7 @@ class GroupCoordinators:
         """A machine for each partition that we lead, and no other."""
         if not self._is_running:
             return
-        topic = self._context.image.topics_by_name.get(OFFSETS_TOPIC)
+        topic = self._context.image.topics_by_name.get(self.topic)
         indexes = set(topic.partitions) if topic else set()
         for index in sorted(indexes | set(self._machines)):
             known, partition = self._machines.get(index), self._led(index)
@@ -203,26 +201,13 @@ class GroupCoordinators:
                 self._load(index, partition)
 
     def _load(self, index: int, partition: "Partition") -> None:
-        from ottla.broker.coordinators.expressions import Expressions
-        from ottla.broker.coordinators.group_settings import GroupTimes, group_settings
-        from ottla.broker.coordinators.group_topics import ImageTopics
-        from ottla.groups.coordinator import GroupCoordinator
-
-        random, clock = self._context.env.random, self._context.env.clock
-        if self._expressions is None:
-            call_soon = partial(self._context.call_later, 0)
-            self._expressions = Expressions(clock.monotonic, call_soon)
-        coordinator = GroupCoordinator(
-            group_settings(self._context.settings),
-            wall=clock.wall,
-            new_id=lambda: _uuid(random.randbytes),
-            topics=ImageTopics(self._context),
-            compile_expression=self._expressions.compile,
-            consumer_times=GroupTimes(self._context),
-            admit=lambda records: machine.admit(records),
-        )
-        machine: GroupMachine = MachinePartition(
-            partition, coordinator, GroupCodec(), self._context, self._partitions, self._lost
+        machine: MachinePartition[C, R] = MachinePartition(
+            partition,
+            self._kind.machine(lambda records: machine.admit(records)),
+            self._kind.codec,
+            self._context,
+            self._partitions,
+            self._lost,
         )
         self._machines[index] = machine
         if machine.is_empty:
@@ -230,7 +215,7 @@ class GroupCoordinators:
         else:
             self._context.spawn(self._load_log(machine))
 
-    async def _load_log(self, machine: GroupMachine) -> None:
+    async def _load_log(self, machine: MachinePartition[C, R]) -> None:
         try:
             await machine.load()
         except Refusal as error:  # The log may be cut at its start meanwhile.
@@ -244,13 +229,11 @@ class GroupCoordinators:
         if machine in self._machines.values():
             self._begin(machine)
 
-    def _begin(self, machine: GroupMachine) -> None:
-        from ottla.groups.coordinator import Loaded
-
+    def _begin(self, machine: MachinePartition[C, R]) -> None:
         machine.begin()
-        machine.submit(_command(Loaded()), lambda _: None)
+        machine.submit(self._kind.loaded())
 
-    def _lost(self, machine: GroupMachine) -> None:
+    def _lost(self, machine: MachinePartition[C, R]) -> None:
         """Its append failed: forget it, and load what the log holds."""
         index = machine.partition.name.partition
         if self._machines.get(index) is machine:
@@ -258,43 +241,22 @@ class GroupCoordinators:
             machine.drop()
             self._context.call_later(RELOAD_DELAY_MS, self._update)
 
-    def _expire_later(self) -> None:
-        interval_ms = self._context.settings.offsets_retention_check_interval_ms
-        self._expiry = self._context.call_later(interval_ms, self._expire)
+    def _begin_period(self) -> None:
+        self._period = self._context.call_later(self._kind.interval_ms, self._period_over)
 
-    def _expire(self) -> None:
-        from ottla.groups.coordinator import ExpireOffsets
+    def _period_over(self) -> None:
+        self._begin_period()
+        self.submit_all(self._kind.periodic())
 
-        self._expire_later()
-        self._tell_all(ExpireOffsets())
+    def _tell(self, machine: MachinePartition[C, R], command: C) -> None:
+        """Submit it again and again until the log takes what it leads to."""
 
-    def _tell_all(self, request: object) -> None:
-        for machine in list(self._machines.values()):
-            if machine.is_loaded:
-                machine.submit(_command(request), lambda _: None)
-
-    def _forget_topics(self, machine: GroupMachine, request: "TopicsDeleted") -> None:
-        """Delete the offsets of deleted topics, again and again until the log takes that."""
-
-        def answered(reply: Any) -> None:
-            if isinstance(reply, Refusal) and machine.is_loaded:
-                forget = partial(self._forget_topics, machine, request)
-                self._context.call_later(RETRY_MS, forget)
+        def told(answer: Answer[Any]) -> None:
+            try:
+                answer.result()
+            except Refusal:
+                if machine.is_loaded:
+                    self._context.call_later(RETRY_MS, partial(self._tell, machine, command))
 
         if machine.is_loaded:
-            machine.submit(_command(request), answered)
-
-
-def _command(request: object) -> "GroupCommand":
-    from ottla.groups.turn import GroupCommand
-
-    return GroupCommand(request, 0, "", "")
-
-
-def _uuid(random_bytes: Callable[[int], bytes]) -> str:
-    """A random UUID in the usual form, which ends a member id."""
-    digits = bytearray(random_bytes(16))
-    digits[6] = digits[6] & 0x0F | 0x40
-    digits[8] = digits[8] & 0x3F | 0x80
-    text = digits.hex()
-    return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
+            machine.submit(command).then(told)

@@ -1,12 +1,12 @@
 """From a handler to the machine of a group, and from its reply to the client's answer."""
 
-import logging
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final, Protocol
 
 from ottla.broker.context import BrokerContext
-from ottla.broker.coordinators.coordinators import GroupCoordinators
+from ottla.broker.coordinators.group_kind import GroupCoordinators
+from ottla.broker.machines.answer import Answer
 from ottla.broker.wire.apis import error_response
 from ottla.broker.wire.batch_scans import BatchScans
 from ottla.broker.wire.connection import Reply
@@ -16,14 +16,12 @@ from ottla.model.errors import Refusal
 
 # ruff: noqa: ANN401  Requests and answers are of many classes.
 
-logger = logging.getLogger(__name__)
-
-ASKS_AT_ONCE_MAX: Final = 20
-ASK_US: Final = 20  # What a decision takes of a loop turn's budget.
+SUBMITS_AT_ONCE_MAX: Final = 20
+SUBMIT_US: Final = 20  # What a decision takes of a loop turn's budget.
 
 
 class GroupContext(BrokerContext, Protocol):
-    """The group coordinators of this broker, and the time that asking many of them may take."""
+    """The group coordinators of this broker, and the time that many decisions may take."""
 
     @property
     def groups(self) -> GroupCoordinators: ...
@@ -39,66 +37,56 @@ def command_of(request: object, reply: Reply) -> GroupCommand:
 
 def coordinate(request: Any, reply: Reply, broker: GroupContext) -> None:
     """Answer what the machine of `request.group_id` decides, now or later."""
-    command = command_of(request, reply)
-    broker.groups.ask(request.group_id, command, lambda answer: answer_with(request, reply, answer))
+    answer = broker.groups.submit(request.group_id, command_of(request, reply))
+    answer.then(partial(answer_with, request, reply))
 
 
-def answer_with(request: Any, reply: Reply, answer: Any) -> None:
-    if reply.connection.is_closed:
-        return
-    if isinstance(answer, Refusal):
-        code, message = answer.code, answer.message
-        answer = error_response(request.API_KEY, request, reply.version, code, message)
-    respond(reply, answer)
-
-
-def respond(reply: Reply, response: Any) -> None:
-    """Send a response that comes out of a machine, or close the connection.
-
-    A response that cannot be encoded (an id too long for an old version) must not raise into the
-    machine that gave it.
-    """
+def answer_with(request: Any, reply: Reply, answer: Answer[Any]) -> None:
     try:
-        send(reply, response)
-    except ValueError as error:
-        logger.error("closing the connection from %s: %s", reply.connection.remote, error)
-        reply.connection.close()
+        response = answer.result()
+    except Refusal as refusal:
+        code, message = refusal.code, refusal.message
+        response = error_response(request.API_KEY, request, reply.version, code, message)
+    send(reply, response)
 
 
 def gather(
-    asks: Sequence[Callable[[Callable[[Any], None]], None]],
-    then: Callable[[list[Any]], None],
+    submits: Sequence[Callable[[], Answer[Any]]],
+    then: Callable[[list[Answer[Any]]], None],
     broker: GroupContext,
 ) -> None:
-    """Ask several machines; `then` gets an answer or a Refusal for each, in the same order.
+    """Submit to several machines; `then` gets all answers, in the same order.
 
-    Many are asked in several turns of the loop.
+    To many they are submitted in several turns of the loop.
     """
-    answers: list[Any] = [None] * len(asks)
-    missing = len(asks)
+    if len(submits) > SUBMITS_AT_ONCE_MAX:
+        broker.spawn(_gather_later(submits, then, broker))
+    else:
+        when_given([submit() for submit in submits], then)
 
-    def answered(position: int, answer: Any) -> None:
+
+async def _gather_later(
+    submits: Sequence[Callable[[], Answer[Any]]],
+    then: Callable[[list[Answer[Any]]], None],
+    broker: GroupContext,
+) -> None:
+    answers = []
+    for submit in submits:
+        await broker.scans.budget.wait(SUBMIT_US)
+        answers.append(submit())
+    when_given(answers, then)
+
+
+def when_given(answers: list[Answer[Any]], then: Callable[[list[Answer[Any]]], None]) -> None:
+    missing = len(answers)
+
+    def given(_: Answer[Any]) -> None:
         nonlocal missing
-        answers[position] = answer
         missing -= 1
         if not missing:
             then(answers)
 
-    def ask(position: int) -> None:
-        try:
-            asks[position](partial(answered, position))
-        except Refusal as refusal:
-            answered(position, refusal)
-
-    async def ask_all() -> None:
-        for position in range(len(asks)):
-            await broker.scans.budget.wait(ASK_US)
-            ask(position)
-
-    if not asks:
-        then([])
-    elif len(asks) > ASKS_AT_ONCE_MAX:
-        broker.spawn(ask_all())
-    else:
-        for position in range(len(asks)):
-            ask(position)
+    for answer in answers:
+        answer.then(given)
+    if not answers:
+        then(answers)

@@ -1,7 +1,8 @@
 """A state machine whose log is an ordinary partition that this broker leads.
 
-Loading replays the log in slices, so that nobody else waits for it. A decision's records are one
-batch, appended like any other; replies leave when it is committed.
+Loading replays the log in slices, so that nobody else waits for it: records, those of open
+transactions included, and the markers that end them. A decision's records are one batch, appended
+like any other; replies and effects leave when it is committed.
 
 Records that the log cannot take (no room on the disk, too few in-sync replicas, too large, not
 encodable) are refused before anything is staged: that costs the one request. While the log takes
@@ -12,15 +13,18 @@ staged batch fails, the machine is lost with all that rests on it, and its owner
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from struct import Struct
+from struct import error as struct_error
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 from ottla.broker.context import Node
-from ottla.broker.machines.host import CommitTimeout, MachineHost
+from ottla.broker.machines.answer import Answer, refused
+from ottla.broker.machines.host import CommitTimeout, MachineHost, no_effects
 from ottla.broker.partitions.partitions import Partitions
 from ottla.env.files import FileRange
 from ottla.model.errors import Damaged, ErrorCode, ProtocolError, Refusal
-from ottla.model.machine import StateMachine
-from ottla.model.types import Monotonic, Offset
+from ottla.model.machine import Decision, Marker, Producer, StateMachine, Verdict
+from ottla.model.types import Monotonic, Offset, ProducerId, WallTime
 from ottla.records.batch import HEADER_BYTES, Batch
 from ottla.records.key_fold import Folded, Stored, fold, read_stored
 from ottla.records.record import CONTROL_KEY, BadRecords, Record, build_batch
@@ -34,11 +38,13 @@ logger = logging.getLogger(__name__)
 SLICE_BYTES: Final = 256 * 1024  # Read, and looked through, between two turns of the loop.
 APPLIED_MAX: Final = 500  # As many records are applied between two turns.
 RECORD_OVERHEAD_BYTES: Final = 32  # At most: length, attributes, deltas, sizes, headers.
-COMMIT_MARKER: Final = 1
+MARKER_VERSION: Final = 0
 HELD_MS: Final = 500  # Between two looks whether the log takes records again.
 
 R = TypeVar("R")
 C = TypeVar("C")
+
+_MARKER = Struct(">hi")  # Version and coordinator epoch.
 
 Encoded = tuple[bytes, bytes | None]  # Key and value of a record.
 
@@ -65,8 +71,12 @@ class MachinePartition(Generic[C, R]):
         node: Node,
         partitions: Partitions,
         lost: Callable[["MachinePartition[C, R]"], None],
+        perform: Callable[[Any], None] = no_effects,
     ) -> None:
-        """`lost` hears once that an append failed; the machine answers nobody any more."""
+        """`lost` hears once that an append failed; the machine answers nobody any more.
+
+        `perform` is given the effects of decisions that are committed.
+        """
         self.partition = partition
         self.is_loaded = False
         self._machine = machine
@@ -74,12 +84,12 @@ class MachinePartition(Generic[C, R]):
         self._node = node
         self._partitions = partitions
         self._lost = lost
+        self._perform = perform
         self._is_dropped = False
         self._host: MachineHost[C, R, Any]
         self._timer: asyncio.TimerHandle | None = None
         self._armed: Monotonic | None = None
         self._held_until = Monotonic(0)
-        self._open_transactions: dict[int, list[tuple[Offset, R]]] = {}
 
     @property
     def is_empty(self) -> bool:
@@ -112,7 +122,6 @@ class MachinePartition(Generic[C, R]):
                 raise Damaged(piece.file.path, piece.position, what)
             await self._follow(folded.steps)
             offset = folded.next_offset
-        self._open_transactions.clear()
 
     def begin(self) -> None:
         """The log is folded: decide from here on.
@@ -127,25 +136,27 @@ class MachinePartition(Generic[C, R]):
             self._append,
             self._node.env.clock,
             partition.log.end_offset,
+            perform=self._perform,
             committed_end=partition.high_watermark,
             commit_timeout=CommitTimeout(settings.offsets_commit_timeout_ms, late),
         )
         self.is_loaded = True
         partition.watching[self] = None
 
-    def submit(self, command: C, on_reply: Callable[[Any], None]) -> None:
-        """Decide after everything that is due; Refusal while the log is still loaded."""
+    def submit(self, command: C) -> Answer[Any]:
+        """Decide after everything that is due; refused while the log is still loaded."""
         if not self.is_loaded:
-            raise Refusal(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+            return refused(Refusal(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
         try:
             deadline = self._machine.next_deadline()
             if deadline is not None and deadline <= self._node.now and self.is_writable:
                 self._host.tick()
-            self._host.submit(command, on_reply)
+            answer = self._host.submit(command)
         except Exception:
             self._fail(ErrorCode.UNKNOWN_SERVER_ERROR)  # It may have stopped halfway.
             raise
         self._arm()
+        return answer
 
     def admit(self, records: Sequence[R]) -> None:
         """Refusal if the log cannot take these records, as one batch, at this moment."""
@@ -194,15 +205,23 @@ class MachinePartition(Generic[C, R]):
         except Refusal as refusal:
             raise Refusal(ErrorCode.COORDINATOR_NOT_AVAILABLE, refusal.message) from refusal
 
-    def _append(self, records: list[R], is_atomic: bool) -> tuple[Offset, list[R]]:
-        """Stage all records, or raise Refusal and stage none."""
+    def _append(self, decision: Decision[R, Any]) -> tuple[Offset, list[R]]:
+        """Stage all records, or the marker; or raise Refusal and stage none."""
         self._check_writable()
         base_offset = self.partition.log.staged_end
-        for batch in self._batches(records, is_atomic=is_atomic):
-            self.partition.append(batch, self)
-        return base_offset, records
+        if decision.marker is not None:
+            batches = [_marker_batch(decision.marker, self._node.env.clock.wall())]
+        else:
+            batches = self._batches(
+                decision.records, is_atomic=decision.is_atomic, producer=decision.producer
+            )
+        for batch in batches:
+            self.partition.append(batch, self, is_client=False)
+        return base_offset, decision.records
 
-    def _batches(self, records: Sequence[R], *, is_atomic: bool) -> list[Batch]:
+    def _batches(
+        self, records: Sequence[R], *, is_atomic: bool, producer: Producer | None = None
+    ) -> list[Batch]:
         """One batch, or as many as are needed; Refusal if a batch would be too large."""
         now = self._node.env.clock.wall()
         bytes_max = min(
@@ -215,7 +234,8 @@ class MachinePartition(Generic[C, R]):
             raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR) from error
         batches = []
         for part in [encoded] if is_atomic else _parts(encoded, bytes_max):
-            batch = Batch(build_batch(Record(n, now, *one) for n, one in enumerate(part)))
+            kept = (Record(n, now, *one) for n, one in enumerate(part))
+            batch = Batch(build_batch(kept) if producer is None else _of(producer, kept))
             if batch.size > bytes_max:
                 raise self._too_large(batch.size)
             batches.append(batch)
@@ -280,7 +300,7 @@ class MachinePartition(Generic[C, R]):
             for start in range(0, len(step), APPLIED_MAX):
                 if start:
                     await asyncio.sleep(0)
-                self._apply(self._decoded(step[start : start + APPLIED_MAX]))
+                self._apply(step[start : start + APPLIED_MAX], None)
 
     def _replay(self, batch: Batch) -> None:
         """One of a transaction, or of records that make no sense."""
@@ -289,19 +309,20 @@ class MachinePartition(Generic[C, R]):
         except BadRecords as error:
             self._pass_over(batch.base_offset, error)
             return
+        producer = Producer(ProducerId(batch.producer_id), batch.producer_epoch)
         if batch.is_control:
-            self._end_transaction(batch.producer_id, kept)
-            return
-        records = self._decoded(kept)
-        self._open_transactions.setdefault(batch.producer_id, []).extend(records)
+            self._end_transaction(producer, kept)
+        else:
+            self._apply(kept, producer)
 
-    def _end_transaction(self, producer_id: int, markers: list[Stored]) -> None:
-        for _, key, _ in markers:
-            if len(key) >= CONTROL_KEY.size:
-                _, kind = CONTROL_KEY.unpack_from(key)
-                written = self._open_transactions.pop(producer_id, [])
-                if kind == COMMIT_MARKER:
-                    self._apply(written)
+    def _end_transaction(self, producer: Producer, markers: list[Stored]) -> None:
+        for offset, key, _ in markers:
+            try:
+                verdict = Verdict(CONTROL_KEY.unpack_from(key)[1])
+            except (struct_error, ValueError) as error:
+                self._pass_over(offset, error)
+            else:
+                self._machine.ended(producer, verdict)
 
     def _decoded(self, kept: list[Stored]) -> Iterator[tuple[Offset, R]]:
         for offset, key, value in kept:
@@ -313,10 +334,10 @@ class MachinePartition(Generic[C, R]):
             if record is not None:
                 yield offset, record
 
-    def _apply(self, records: Iterable[tuple[Offset, R]]) -> None:
-        for offset, record in records:
+    def _apply(self, kept: list[Stored], producer: Producer | None) -> None:
+        for offset, record in self._decoded(kept):
             try:
-                self._machine.apply(offset, record)
+                self._machine.apply(offset, record, producer)
             except (ValueError, KeyError, TypeError) as error:
                 self._pass_over(offset, error)
 
@@ -337,6 +358,23 @@ def _parts(encoded: Sequence[Encoded], bytes_max: int) -> Iterator[list[Encoded]
         part.append((key, value))
         size += record_bytes
     yield part
+
+
+def _of(producer: Producer, records: Iterable[Record], *, is_control: bool = False) -> bytearray:
+    """A batch of the producer's transaction, without a sequence, as coordinators write it."""
+    return build_batch(
+        records,
+        producer_id=producer.id,
+        producer_epoch=producer.epoch,
+        is_transactional=True,
+        is_control=is_control,
+    )
+
+
+def _marker_batch(marker: Marker, now: WallTime) -> Batch:
+    key = CONTROL_KEY.pack(MARKER_VERSION, marker.verdict.value)
+    value = _MARKER.pack(MARKER_VERSION, marker.coordinator_epoch)
+    return Batch(_of(marker.producer, [Record(0, now, key, value)], is_control=True))
 
 
 def _folded(piece: FileRange, replaced: tuple[bytes, ...]) -> Folded:

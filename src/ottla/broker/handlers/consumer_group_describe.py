@@ -6,10 +6,12 @@ v1  member_type
 from functools import partial
 from typing import Any
 
-from ottla.broker.coordinators.group_requests import GroupContext, command_of, gather, respond
+from ottla.broker.coordinators.group_requests import GroupContext, command_of, gather
+from ottla.broker.machines.answer import Answer, refused
 from ottla.broker.wire.apis import handles
 from ottla.broker.wire.cluster_view import GROUP_OPERATIONS
 from ottla.broker.wire.connection import Reply
+from ottla.broker.wire.responses import send
 from ottla.groups.coordinator import DescribeConsumerGroup
 from ottla.model.errors import ErrorCode, Refusal
 from ottla.protocol.messages import consumer_group_describe as wire
@@ -18,28 +20,26 @@ from ottla.protocol.messages import consumer_group_describe as wire
 @handles(wire.Request)
 def handle(request: wire.Request, reply: Reply, broker: GroupContext) -> None:
     groups = list(dict.fromkeys(request.group_ids))
-    asks = [
-        partial(broker.groups.ask, group, command_of(DescribeConsumerGroup(group), reply))
+    submits = [
+        partial(broker.groups.submit, group, command_of(DescribeConsumerGroup(group), reply))
         if group
-        else _refuse
+        else partial(refused, Refusal(ErrorCode.INVALID_GROUP_ID))
         for group in groups
     ]
 
-    def answer(answers: list[Any]) -> None:
-        described = [
-            wire.DescribedGroup(answer.code, answer.message, group)
-            if isinstance(answer, Refusal)
-            else answer
-            for group, answer in zip(groups, answers, strict=True)
-        ]
+    def answer(answers: list[Answer[Any]]) -> None:
+        described = [_described(group, one) for group, one in zip(groups, answers, strict=True)]
         if request.include_authorized_operations:
             for group in described:
                 if not group.error_code:
                     group.authorized_operations = GROUP_OPERATIONS
-        respond(reply, wire.Response(groups=described))
+        send(reply, wire.Response(groups=described))
 
-    gather(asks, answer, broker)
+    gather(submits, answer, broker)
 
 
-def _refuse(_: object) -> None:
-    raise Refusal(ErrorCode.INVALID_GROUP_ID)
+def _described(group_id: str, answer: Answer[wire.DescribedGroup]) -> wire.DescribedGroup:
+    try:
+        return answer.result()
+    except Refusal as refusal:
+        return wire.DescribedGroup(refusal.code, refusal.message, group_id)

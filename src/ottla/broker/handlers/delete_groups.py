@@ -3,9 +3,11 @@
 from functools import partial
 from typing import Any
 
-from ottla.broker.coordinators.group_requests import GroupContext, command_of, gather, respond
+from ottla.broker.coordinators.group_requests import GroupContext, command_of, gather
+from ottla.broker.machines.answer import Answer
 from ottla.broker.wire.apis import handles
 from ottla.broker.wire.connection import Reply
+from ottla.broker.wire.responses import send
 from ottla.groups.coordinator import DeleteGroup
 from ottla.model.errors import Refusal
 from ottla.protocol.messages import delete_groups as wire
@@ -14,15 +16,21 @@ from ottla.protocol.messages import delete_groups as wire
 @handles(wire.Request)
 def handle(request: wire.Request, reply: Reply, broker: GroupContext) -> None:
     groups = list(dict.fromkeys(request.groups_names))
-    asks = [
-        partial(broker.groups.ask, group, command_of(DeleteGroup(group), reply)) for group in groups
+    submits = [
+        partial(broker.groups.submit, group, command_of(DeleteGroup(group), reply))
+        for group in groups
     ]
 
-    def answer(answers: list[Any]) -> None:
-        results = [
-            wire.DeletableGroupResult(group, answer.code if isinstance(answer, Refusal) else 0)
-            for group, answer in zip(groups, answers, strict=True)
-        ]
-        respond(reply, wire.Response(results=results))
+    def answer(answers: list[Answer[Any]]) -> None:
+        results = [_result(group, one) for group, one in zip(groups, answers, strict=True)]
+        send(reply, wire.Response(results=results))
 
-    gather(asks, answer, broker)
+    gather(submits, answer, broker)
+
+
+def _result(group_id: str, answer: Answer[Any]) -> wire.DeletableGroupResult:
+    try:
+        answer.result()
+    except Refusal as refusal:
+        return wire.DeletableGroupResult(group_id, refusal.code)
+    return wire.DeletableGroupResult(group_id)

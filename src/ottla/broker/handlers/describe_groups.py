@@ -6,10 +6,12 @@ v3  what the caller may do, if asked     v6  GROUP_ID_NOT_FOUND instead of a dea
 from functools import partial
 from typing import Any
 
-from ottla.broker.coordinators.group_requests import GroupContext, command_of, gather, respond
+from ottla.broker.coordinators.group_requests import GroupContext, command_of, gather
+from ottla.broker.machines.answer import Answer
 from ottla.broker.wire.apis import handles
 from ottla.broker.wire.cluster_view import GROUP_OPERATIONS
 from ottla.broker.wire.connection import Reply
+from ottla.broker.wire.responses import send
 from ottla.groups.coordinator import DescribeGroup
 from ottla.model.errors import Refusal
 from ottla.protocol.messages import describe_groups as wire
@@ -18,22 +20,24 @@ from ottla.protocol.messages import describe_groups as wire
 @handles(wire.Request)
 def handle(request: wire.Request, reply: Reply, broker: GroupContext) -> None:
     groups = list(dict.fromkeys(request.groups))
-    asks = [
-        partial(broker.groups.ask, group, command_of(DescribeGroup(group), reply))
+    submits = [
+        partial(broker.groups.submit, group, command_of(DescribeGroup(group), reply))
         for group in groups
     ]
 
-    def answer(answers: list[Any]) -> None:
-        described = [
-            wire.DescribedGroup(error_code=answer.code, group_id=group)
-            if isinstance(answer, Refusal)
-            else answer
-            for group, answer in zip(groups, answers, strict=True)
-        ]
+    def answer(answers: list[Answer[Any]]) -> None:
+        described = [_described(group, one) for group, one in zip(groups, answers, strict=True)]
         if request.include_authorized_operations:
             for group in described:
                 if not group.error_code:
                     group.authorized_operations = GROUP_OPERATIONS
-        respond(reply, wire.Response(groups=described))
+        send(reply, wire.Response(groups=described))
 
-    gather(asks, answer, broker)
+    gather(submits, answer, broker)
+
+
+def _described(group_id: str, answer: Answer[wire.DescribedGroup]) -> wire.DescribedGroup:
+    try:
+        return answer.result()
+    except Refusal as refusal:
+        return wire.DescribedGroup(error_code=refusal.code, group_id=group_id)

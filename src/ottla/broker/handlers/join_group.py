@@ -7,11 +7,13 @@ v7  without a generation there is no protocol: null                v9  a static 
 The answer comes when the next generation begins: everyone has joined, or was given up.
 """
 
-from typing import Any
+from contextlib import suppress
 
 from ottla.broker.coordinators.group_requests import GroupContext, answer_with, command_of
+from ottla.broker.machines.answer import Answer
 from ottla.broker.wire.apis import handles
 from ottla.broker.wire.connection import Reply
+from ottla.model.errors import Refusal
 from ottla.protocol.messages import join_group as wire
 
 NULL_PROTOCOL_SINCE = 7
@@ -19,10 +21,11 @@ NULL_PROTOCOL_SINCE = 7
 
 @handles(wire.Request)
 def handle(request: wire.Request, reply: Reply, broker: GroupContext) -> None:
-    def answer(response: Any) -> None:  # noqa: ANN401
-        is_refused = isinstance(response, wire.Response) and response.error_code
-        if is_refused and reply.version >= NULL_PROTOCOL_SINCE:
-            response.protocol_name = None
-        answer_with(request, reply, response)
+    def answer(joined: Answer[wire.Response]) -> None:
+        with suppress(Refusal):
+            response = joined.result()
+            if response.error_code and reply.version >= NULL_PROTOCOL_SINCE:
+                response.protocol_name = None
+        answer_with(request, reply, joined)
 
-    broker.groups.ask(request.group_id, command_of(request, reply), answer)
+    broker.groups.submit(request.group_id, command_of(request, reply)).then(answer)

@@ -12,6 +12,7 @@ The answer is as long as what exists, however short the request is: see `respons
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -40,7 +41,7 @@ def handle(request: wire.Request, reply: Reply, broker: MetadataContext) -> None
     _check(request, reply.version)
     missing = _to_create(request, reply.version, broker)
     if missing:
-        _create(missing, broker, lambda: _answer(request, reply, broker))
+        broker.spawn(_create(missing, broker, lambda: _answer(request, reply, broker)))
     elif broker.peer_liveness.doubted:
         leaders = {p.leader for t in _topics(request, reply, broker) for p in t.partitions.values()}
         broker.peer_liveness.hold(leaders, lambda: _answer(request, reply, broker))
@@ -96,14 +97,16 @@ def _to_create(request: wire.Request, version: int, broker: MetadataContext) -> 
     ]
 
 
-def _create(names: list[str], broker: MetadataContext, then: Callable[[], None]) -> None:
+async def _create(names: list[str], broker: MetadataContext, then: Callable[[], None]) -> None:
     """Whatever becomes of it, the image tells: a topic that failed is answered as unknown."""
     topics = [
         create_topics.CreatableTopic(name=name, num_partitions=-1, replication_factor=-1)
         for name in names
     ]
     wanted = create_topics.Request(topics=topics, timeout_ms=CREATE_TIMEOUT_MS)
-    broker.ask(wanted, lambda _: broker.partitions.hosting.when_hosted(then))
+    with suppress(Refusal):
+        await broker.submit(wanted)
+    broker.partitions.hosting.when_hosted(then)
 
 
 class _View(NamedTuple):

@@ -7,7 +7,8 @@ Partitions that do not exist are refused one by one; the rest is committed toget
 
 from typing import Any
 
-from ottla.broker.coordinators.group_requests import GroupContext, answer_with, command_of
+from ottla.broker.coordinators.group_requests import GroupContext, command_of
+from ottla.broker.machines.answer import Answer
 from ottla.broker.wire.apis import error_response, handles
 from ottla.broker.wire.connection import Reply
 from ottla.broker.wire.responses import send
@@ -37,16 +38,15 @@ def handle(request: wire.Request, reply: Reply, broker: GroupContext) -> None:
         known,
     )
 
-    def answer(response: Any) -> None:  # noqa: ANN401
-        if isinstance(response, Refusal):
-            response = error_response(ApiKey.OFFSET_COMMIT, wanted, reply.version, response.code)
+    def answer(committed: Answer[Any]) -> None:
+        try:
+            response = committed.result()
+        except Refusal as refusal:
+            response = error_response(ApiKey.OFFSET_COMMIT, wanted, reply.version, refusal.code)
         response.topics = _merged(response.topics, refused)
-        answer_with(request, reply, response)
+        send(reply, response)
 
-    try:
-        broker.groups.ask(request.group_id, command_of(wanted, reply), answer)
-    except Refusal as refusal:
-        answer(refusal)
+    broker.groups.submit(request.group_id, command_of(wanted, reply)).then(answer)
 
 
 def _sort(

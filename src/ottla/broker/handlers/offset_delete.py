@@ -3,11 +3,11 @@
 Only of topics that nobody in the group reads; topics that do not exist are refused.
 """
 
-from typing import Any
-
-from ottla.broker.coordinators.group_requests import GroupContext, answer_with, command_of, respond
+from ottla.broker.coordinators.group_requests import GroupContext, answer_with, command_of
+from ottla.broker.machines.answer import Answer
 from ottla.broker.wire.apis import handles
 from ottla.broker.wire.connection import Reply
+from ottla.broker.wire.responses import send
 from ottla.model.errors import ErrorCode, Refusal
 from ottla.protocol.messages import offset_delete as wire
 
@@ -32,14 +32,16 @@ def handle(request: wire.Request, reply: Reply, broker: GroupContext) -> None:
     refused = [_refused(topic) for topic in unknown]
     wanted = wire.Request(request.group_id, known)
 
-    def answer(response: Any) -> None:  # noqa: ANN401
-        if isinstance(response, Refusal):
-            answer_with(request, reply, response)
+    def answer(deleted: Answer[wire.Response]) -> None:
+        try:
+            response = deleted.result()
+        except Refusal:
+            answer_with(request, reply, deleted)
         else:
             response.topics = _merged(response.topics, refused)
-            respond(reply, response)
+            send(reply, response)
 
-    broker.groups.ask(request.group_id, command_of(wanted, reply), answer)
+    broker.groups.submit(request.group_id, command_of(wanted, reply)).then(answer)
 
 
 def _merged(

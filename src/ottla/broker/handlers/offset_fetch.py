@@ -9,9 +9,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from ottla.broker.coordinators.group_requests import GroupContext, command_of, gather, respond
+from ottla.broker.coordinators.group_requests import GroupContext, command_of, gather
+from ottla.broker.machines.answer import Answer, refused
 from ottla.broker.wire.apis import handles
 from ottla.broker.wire.connection import Reply
+from ottla.broker.wire.responses import send
 from ottla.model.errors import ErrorCode, Refusal
 from ottla.protocol.messages import offset_fetch as wire
 
@@ -31,29 +33,29 @@ def handle(request: wire.Request, reply: Reply, broker: GroupContext) -> None:
     is_by_id = reply.version >= IDS_SINCE
     refused = [_take_unknown_ids(group, broker) if is_by_id else [] for group in groups]
     mentions: Counter[str] = Counter()
-    asks: list[Callable[[Callable[[Any], None]], None]] = []
+    submits: list[Callable[[], Answer[Any]]] = []
     for group in groups:
         mentions[group.group_id] += 1
         is_answered = mentions[group.group_id] <= MENTIONS_MAX
-        ask = partial(broker.groups.ask, group.group_id, command_of(group, reply))
-        asks.append(ask if is_answered else _refuse_repeated)
+        submit = partial(broker.groups.submit, group.group_id, command_of(group, reply))
+        submits.append(submit if is_answered else _refuse_repeated)
 
-    def answer(answers: list[Any]) -> None:
+    def answer(answers: list[Answer[Any]]) -> None:
         found = [_found(*pair) for pair in zip(groups, answers, strict=True)]
         for one, unknown in zip(found, refused, strict=True):
             if is_by_id:
                 _name_by_id(one, broker)
                 one.topics.extend(unknown)
         if reply.version >= GROUPS_SINCE:
-            respond(reply, wire.Response(groups=found))
+            send(reply, wire.Response(groups=found))
         else:
-            respond(reply, _old_response(groups[0], found[0], reply.version))
+            send(reply, _old_response(groups[0], found[0], reply.version))
 
-    gather(asks, answer, broker)
+    gather(submits, answer, broker)
 
 
-def _refuse_repeated(_: object) -> None:
-    raise Refusal(ErrorCode.INVALID_REQUEST)
+def _refuse_repeated() -> Answer[Any]:
+    return refused(Refusal(ErrorCode.INVALID_REQUEST))
 
 
 def _only_group(request: wire.Request) -> Group:
@@ -66,11 +68,11 @@ def _only_group(request: wire.Request) -> Group:
     return Group(request.group_id, topics=named if topics is not None else None)
 
 
-def _found(group: Group, answer: Any) -> Found:  # noqa: ANN401
-    if isinstance(answer, Refusal):
-        return Found(group.group_id, error_code=answer.code)
-    assert isinstance(answer, Found), "a machine answers in kind"
-    return answer
+def _found(group: Group, answer: Answer[Found]) -> Found:
+    try:
+        return answer.result()
+    except Refusal as refusal:
+        return Found(group.group_id, error_code=refusal.code)
 
 
 def _take_unknown_ids(group: Group, broker: GroupContext) -> list[wire.OffsetFetchResponseTopics]:

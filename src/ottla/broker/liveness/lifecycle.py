@@ -159,7 +159,7 @@ class Lifecycle:
     async def shut_down(self) -> None:
         """Hand our partitions back, so that whoever opens these directories next need not wait."""
         for _ in range(2):  # First it hands over, then it is let go.
-            self._context.ask(self._stop_request(), lambda _: None)
+            self._context.quorum.requests.decide(self._stop_request())
             await self._context.quorum.commits.settle()
 
     async def tell_offline(self) -> None:

@@ -16,7 +16,8 @@ from ottla.broker.controller.quorum_settings import (
     metadata_log_settings,
     quorum_settings,
 )
-from ottla.broker.coordinators.coordinators import GroupCoordinators
+from ottla.broker.coordinators.coordinators import Coordinators
+from ottla.broker.coordinators.group_kind import GroupCoordinators, GroupKind
 from ottla.broker.fetch.sessions import FetchSessions
 from ottla.broker.liveness.death_watch import DeathWatch
 from ottla.broker.liveness.lifecycle import Lifecycle
@@ -90,7 +91,7 @@ class Broker:
         )
         self.lifecycle = Lifecycle(self, self.directories, self.replica_directories)
         self.producer_ids = ProducerIds(self)
-        self.groups = GroupCoordinators(self, self.partitions)
+        self.groups: GroupCoordinators = Coordinators(GroupKind(self), self, self.partitions)
         self._connect_parts()
         self.quorum: QuorumDriver
         self.dispatchers: dict[str, Dispatcher] = {}  # By listener.
@@ -140,9 +141,6 @@ class Broker:
 
     async def submit(self, request: object) -> Any:  # noqa: ANN401
         return await self.quorum.requests.submit(request)
-
-    def ask(self, request: object, on_reply: Callable[[Any], None]) -> None:
-        self.quorum.requests.ask(request, on_reply)
 
     async def start(self) -> None:
         """Raises one clear sentence (OSError, SettingsError, Damaged ...) if it cannot be."""
@@ -299,7 +297,7 @@ class Broker:
             self.partitions.reconfigure_all()
         self.partitions.apply(delta)
         self.replicas.brokers_changed(delta.brokers)
-        self.groups.apply(delta)
+        self.groups.image_changed(delta)
         self.replica_directories.image_changed(delta)
         self.lifecycle.image_changed(delta)
         self.cluster_gauges.image_changed(delta)
@@ -308,7 +306,7 @@ class Broker:
     def _partitions_hosted(self, topics: list[Topic]) -> None:
         """Those that were too many to be hosted in the turn that brought them."""
         delta = ImageDelta(changed=[(topic, topic) for topic in topics])
-        self.groups.apply(delta)
+        self.groups.image_changed(delta)
         self.replica_directories.image_changed(delta)
 
     def _resolve_settings(self) -> None:

@@ -141,15 +141,20 @@ class Partition:
             if self.high_watermark < self.log.end_offset:
                 self._registry.sync.soon(self)
 
-    def append(self, batch: Batch, appending: Appending) -> tuple[Offset, int]:
-        """Stage a batch; `appending` hears of its end. Returns its offset and append time."""
-        if batch.attributes & TRANSACTIONAL:
+    def append(
+        self, batch: Batch, appending: Appending, *, is_client: bool = True
+    ) -> tuple[Offset, int]:
+        """Stage a batch; `appending` hears of its end. Returns its offset and append time.
+
+        `is_client` False is for coordinators, whose transactional batches bear no sequence.
+        """
+        if batch.attributes & TRANSACTIONAL and is_client:
             # What Kafka answers to a transactional batch whose request names no transaction.
             code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
             raise Refusal(code, "Transactions are not served yet.")
         log = self.log
         try:
-            base_offset = log.stage(batch, self.leader_epoch)
+            base_offset = log.stage(batch, self.leader_epoch, is_client=is_client)
             append_time = batch.max_timestamp if batch.attributes & LOG_APPEND_TIME else -1
         except Duplicate as duplicate:
             # It may still be staged, so its answer goes through the same flush.

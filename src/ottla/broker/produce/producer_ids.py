@@ -25,25 +25,26 @@ class ProducerIds:
         if self._next < self._end:
             self._serve()
         elif len(self._waiting) == 1:
-            self._ask()
+            self._context.spawn(self._fill())
 
-    def _ask(self) -> None:
-        request = wire.Request(self._context.node_id, self._context.broker_epoch)
-        self._context.ask(request, self._answered)
-
-    def _answered(self, response: wire.Response | Refusal) -> None:
-        if isinstance(response, Refusal) or response.error_code:
-            # Clients take it for what it is: try again in a moment.
-            refusal = Refusal(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-            waiting, self._waiting = self._waiting, deque()
-            for take in waiting:
-                take(refusal)
-            return
-        self._next = response.producer_id_start
-        self._end = self._next + response.producer_id_len
-        self._serve()
-        if self._waiting:
-            self._ask()
+    async def _fill(self) -> None:
+        """Ask for blocks until nobody waits; if there is none, refuse all who do."""
+        while self._waiting:
+            request = wire.Request(self._context.node_id, self._context.broker_epoch)
+            try:
+                response: wire.Response = await self._context.submit(request)
+                if response.error_code:
+                    raise Refusal(ErrorCode(response.error_code))
+            except Refusal:
+                # Clients take it for what it is: try again in a moment.
+                refusal = Refusal(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+                waiting, self._waiting = self._waiting, deque()
+                for take in waiting:
+                    take(refusal)
+                return
+            self._next = response.producer_id_start
+            self._end = self._next + response.producer_id_len
+            self._serve()
 
     def _serve(self) -> None:
         while self._waiting and self._next < self._end:

@@ -111,10 +111,12 @@ class ReplicaDirectories:
         for topic, index in partitions:
             self._compare(topic, index, placed)
         if placed:
-            self._context.ask(self._request(placed, self._context.broker_epoch), self._answered)
+            self._context.spawn(self._submit(self._request(placed, self._context.broker_epoch)))
 
-    def _answered(self, reply: wire.Response | Refusal) -> None:
-        if isinstance(reply, Refusal):  # The controller's disk is full.
+    async def _submit(self, request: wire.Request) -> None:
+        try:
+            await self._context.submit(request)
+        except Refusal:  # The controller's disk is full.
             self._context.call_later(RETRY_MS, self.tell_all)
 
     def _compare(self, topic: Topic, index: int, placed: Placed) -> None:

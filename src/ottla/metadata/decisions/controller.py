@@ -26,7 +26,7 @@ from ottla.metadata.decisions.topic_creation import create_topics
 from ottla.metadata.decisions.topic_deletion import delete_topics
 from ottla.metadata.image.image import ClusterImage
 from ottla.model.errors import ErrorCode, Refusal
-from ottla.model.machine import Decision, Ticket
+from ottla.model.machine import Decision, Producer, Ticket, Verdict
 from ottla.model.types import Millis, Monotonic, NodeId, Offset, Uuid
 from ottla.protocol.messages import (
     allocate_producer_ids as allocate_producer_ids_wire,
@@ -105,8 +105,11 @@ class Controller:
             return Decision([], [(ticket, refusal)])
         return Decision(outcome.records, [(ticket, outcome.response)])
 
-    def apply(self, offset: Offset, record: MetadataRecord) -> None:
+    def apply(self, offset: Offset, record: MetadataRecord, _: Producer | None = None) -> None:
         self.image.apply(offset, record)
+
+    def ended(self, producer: Producer, verdict: Verdict) -> None:
+        raise AssertionError(f"{producer} has no place in the metadata log: {verdict}")
 
     def passed(self, offset: Offset) -> None:
         """`offset` holds a control record, which is not the controller's."""

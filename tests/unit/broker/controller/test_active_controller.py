@@ -10,6 +10,7 @@ from ottla.model.errors import ErrorCode, Refusal
 from ottla.protocol.messages import incremental_alter_configs as wire
 from ottla.protocol.metadata_records import FeatureLevelRecord, TopicRecord
 from ottla.quorum.voters import Voters
+from tests.answers import collect
 from tests.unit.broker.driving import CLUSTER, ONE, Node, run
 
 
@@ -51,7 +52,7 @@ def test_what_is_decided_is_written_and_synced_but_answered_only_when_committed(
     async def work() -> None:
         active = stage.active()
         active.write_records([VERSION])
-        active.submit(CHANGE, answers.append)
+        collect(active.submit(CHANGE), answers)
         assert stage.work
         await active.write()
         end = stage.log.end_offset
@@ -109,7 +110,7 @@ def test_once_dropped_nothing_more_is_written_and_everyone_is_told() -> None:
     async def work() -> None:
         active = stage.active()
         active.write_records([VERSION])
-        active.submit(CHANGE, answers.append)
+        collect(active.submit(CHANGE), answers)
         active.drop(Refusal(ErrorCode.NOT_CONTROLLER))
         assert [answer.code for answer in answers] == [ErrorCode.NOT_CONTROLLER]
         assert not active.pending

@@ -10,6 +10,7 @@ from ottla.protocol.metadata_records import (
     BeginTransactionRecord,
     TopicRecord,
 )
+from tests.answers import collect
 from tests.unit.broker.driving import (
     LOG,
     SEGMENT,
@@ -27,7 +28,7 @@ def test_an_epoch_that_ends_before_a_write_begins_ends_nothing_else() -> None:
         driver = await node.started()
         answers: list[object] = []
         topic = create_topics.CreatableTopic("a", 1, 1)
-        driver.requests.ask(create_topics.Request([topic]), answers.append)
+        collect(driver.requests.decide(create_topics.Request([topic])), answers)
         settling = asyncio.get_running_loop().create_task(driver.commits.settle())
         await asyncio.sleep(0)
         assert driver.commits._committing is not None, "the write is about to begin"
@@ -53,7 +54,8 @@ def test_subscribers_hear_before_anyone_is_answered() -> None:
 
         driver.commits.subscribe(changed)
         topic = create_topics.CreatableTopic("t", 1, 1)
-        driver.requests.ask(create_topics.Request([topic]), lambda _: heard.append("answer"))
+        answer = driver.requests.decide(create_topics.Request([topic]))
+        answer.then(lambda _: heard.append("answer"))
         assert heard == []
         await driver.commits.settle()
 
@@ -66,7 +68,7 @@ def test_the_image_holds_only_what_is_synced() -> None:
 
     async def work() -> None:
         driver = await node.started()
-        driver.requests.ask(create_topics.Request([create_topics.CreatableTopic("t", 1, 1)]), print)
+        driver.requests.decide(create_topics.Request([create_topics.CreatableTopic("t", 1, 1)]))
         assert "t" not in driver.image.topics_by_name
         node.disk.cut_power()
         again = await node.started()
@@ -82,8 +84,8 @@ def test_decisions_that_gather_are_written_in_one_batch() -> None:
         driver = await node.started()
         before = node.disk.operations
         for name in ("a", "b", "c"):
-            driver.requests.ask(
-                create_topics.Request([create_topics.CreatableTopic(name, 1, 1)]), print
+            driver.requests.decide(
+                create_topics.Request([create_topics.CreatableTopic(name, 1, 1)])
             )
         await driver.commits.settle()
         assert names(driver) == ["a", "b", "c"]
@@ -223,7 +225,8 @@ def test_asking_twice_for_the_same_topic_is_refused_before_it_is_committed() -> 
         codes: list[int] = []
         for _ in range(2):
             request = create_topics.Request([create_topics.CreatableTopic("t", 1, 1)])
-            driver.requests.ask(request, lambda reply: codes.append(reply.topics[0].error_code))
+            answer = driver.requests.decide(request)
+            answer.then(lambda given: codes.append(given.result().topics[0].error_code))
         assert codes == []
         await driver.commits.settle()
         assert codes == [0, ErrorCode.TOPIC_ALREADY_EXISTS]

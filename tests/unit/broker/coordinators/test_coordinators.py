@@ -1,10 +1,10 @@
 """Coordinators of a broker: made with their topic, loaded, reloaded, never guessing."""
 
 import errno
+from typing import Any
 
 import pytest
 
-from ottla.broker.coordinators.coordinators import GroupMachine
 from ottla.broker.coordinators.machine_partition import MachinePartition
 from ottla.groups.placement import OFFSETS_TOPIC, partition_of
 from ottla.model.errors import ErrorCode
@@ -36,7 +36,7 @@ def test_it_has_as_many_replicas_as_was_set_or_is_not_made(
             answer = find(world).coordinators[0]
             assert answer.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
         assert OFFSETS_TOPIC not in world.broker.image.topics_by_name
-    told = [line for line in caplog.messages if "groups wait" in line]
+    told = [line for line in caplog.messages if "coordinators wait" in line]
     assert len(told) == 1
     assert "Unable to replicate the partition 2 time(s)" in told[0]
 
@@ -273,9 +273,9 @@ def test_offsets_of_a_topic_deleted_while_the_log_takes_nothing_are_gone_once_it
 def test_a_log_that_cannot_be_read_for_a_moment_is_loaded_later(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    load, failures = GroupMachine.load, [OSError(errno.EMFILE, "told so")]
+    load, failures = MachinePartition.load, [OSError(errno.EMFILE, "told so")]
 
-    async def fail_once(machine: GroupMachine) -> None:
+    async def fail_once(machine: MachinePartition[Any, Any]) -> None:
         if failures:
             raise failures.pop()
         await load(machine)

@@ -1,12 +1,12 @@
 """From a handler to a group's machine and back."""
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import pytest
 
-from ottla.broker.coordinators.group_requests import ASK_US, gather
+from ottla.broker.coordinators.group_requests import SUBMIT_US, gather
+from ottla.broker.machines.answer import Answer, refused
 from ottla.broker.wire.batch_scans import TURN_US
 from ottla.model.errors import ErrorCode, Refusal
 from ottla.protocol.messages import (
@@ -21,19 +21,16 @@ from tests.unit.groups.driving import GROUP, joining
 
 
 def test_answers_are_gathered_in_the_order_of_the_asking() -> None:
-    waiting: list[Callable[[Any], None]] = []
-
-    def refuse(_: Callable[[Any], None]) -> None:
-        raise Refusal(ErrorCode.NOT_COORDINATOR)
-
+    first: Answer[str] = Answer()
+    third: Answer[str] = Answer()
+    second = refused(Refusal(ErrorCode.NOT_COORDINATOR))
     gathered: list[list[Any]] = []
     with serving() as world:
-        gather([waiting.append, refuse, waiting.append], gathered.append, world.broker)
-    waiting[1]("third")
+        gather([lambda: first, lambda: second, lambda: third], gathered.append, world.broker)
+    third.give("third")
     assert gathered == []
-    waiting[0]("first")
-    ((first, second, third),) = gathered
-    assert (first, second.code, third) == ("first", ErrorCode.NOT_COORDINATOR, "third")
+    first.give("first")
+    assert gathered == [[first, second, third]]
 
 
 def test_asking_nobody_is_answered_at_once() -> None:
@@ -46,18 +43,20 @@ def test_asking_nobody_is_answered_at_once() -> None:
 def test_many_machines_are_asked_in_several_turns() -> None:
     asked: list[int] = []
 
-    def ask(number: int, on_reply: Callable[[Any], None]) -> None:
+    def submit(number: int) -> Answer[int]:
         asked.append(number)
-        on_reply(number)
+        answer: Answer[int] = Answer()
+        answer.give(number)
+        return answer
 
-    gathered: list[list[Any]] = []
+    gathered: list[list[Answer[int]]] = []
     with serving() as world:
-        count = 3 * TURN_US // ASK_US
-        gather([partial(ask, number) for number in range(count)], gathered.append, world.broker)
+        count = 3 * TURN_US // SUBMIT_US
+        gather([partial(submit, number) for number in range(count)], gathered.append, world.broker)
         world.end_turn()
-        assert len(asked) <= 2 * TURN_US // ASK_US
+        assert len(asked) <= 2 * TURN_US // SUBMIT_US
         world.settle()
-    assert gathered == [list(range(count))]
+    assert [[one.result() for one in answers] for answers in gathered] == [list(range(count))]
 
 
 def test_a_group_that_is_named_twice_is_described_once() -> None:
@@ -86,7 +85,7 @@ def test_a_client_that_went_away_is_not_answered() -> None:
 def test_a_member_is_shown_with_its_name_and_address() -> None:
     with serving(**QUICK) as world:
         stable(world)
-        machine = world.broker.groups._machine(world.broker.groups.partition_of(GROUP))
+        machine = world.broker.groups._machines[world.broker.groups.partition_of(GROUP)]
         (member,) = machine._machine.groups[GROUP].members.values()  # type: ignore[attr-defined]
         assert (member.client_id, member.client_host) == ("test", "/client")
         beat = heartbeat.Request("", 1, "m")
@@ -96,14 +95,16 @@ def test_a_member_is_shown_with_its_name_and_address() -> None:
 def test_an_answer_that_cannot_be_encoded_costs_its_connection_and_not_the_coordinator(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def ask(_group: str, _command: object, on_reply: Callable[[object], None]) -> None:
-        on_reply(join_group.Response(member_id="x" * 40_000))
+    def submit(_group: str, _command: object) -> Answer[join_group.Response]:
+        answer: Answer[join_group.Response] = Answer()
+        answer.give(join_group.Response(member_id="x" * 40_000))
+        return answer
 
     with serving(**QUICK | {"offsets_topic_num_partitions": 1}) as world:
         client, generation, member = stable(world)
         other = world.client()
         with monkeypatch.context() as patched:
-            patched.setattr(world.broker.groups, "ask", ask)
+            patched.setattr(world.broker.groups, "submit", submit)
             other.send(joining(group="other"), 5)
         world.end_turn()
         assert not other.channel.is_open

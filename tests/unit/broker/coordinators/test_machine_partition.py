@@ -4,10 +4,11 @@ import pytest
 
 from ottla.broker.coordinators.machine_partition import MachinePartition
 from ottla.model.errors import Damaged, ErrorCode, ProtocolError, Refusal
-from ottla.model.machine import Decision
-from ottla.model.types import Monotonic, Offset
+from ottla.model.machine import Decision, Marker, Producer, Verdict
+from ottla.model.types import Monotonic, Offset, ProducerId
 from ottla.records.batch import Batch
 from ottla.records.record import CONTROL_KEY, Record, build_batch
+from tests.answers import collect
 from tests.unit.broker.replicating import Cluster, replicating
 from tests.unit.broker.serving import World, serving
 
@@ -15,11 +16,13 @@ from tests.unit.broker.serving import World, serving
 class Words:
     """A machine that keeps every word it is told, and says so; "later" only after a second.
 
-    "count" keeps nothing and is told how many there are; "many" is a hundred words.
+    "count" keeps nothing and is told how many there are; "many" is a hundred words. "7: word" is
+    one of producer 7's transaction, which "7: COMMIT" or "7: ABORT" ends.
     """
 
     def __init__(self) -> None:
         self.kept: list[tuple[Offset, str]] = []
+        self.open: dict[Producer, list[tuple[Offset, str]]] = {}
         self.due: tuple[Monotonic, int] | None = None
 
     def decide(self, ticket: int, command: str, now: Monotonic) -> Decision[str, str]:
@@ -31,7 +34,14 @@ class Words:
         if command in ("many", "many together"):
             words = [f"{n:080}" for n in range(100)]
             return Decision(words, [(ticket, "kept many")], is_atomic=command != "many")
-        return Decision([command], [(ticket, f"kept {command}")])
+        number, colon, word = command.partition(": ")
+        if not colon:
+            return Decision([command], [(ticket, f"kept {command}")])
+        producer = Producer(ProducerId(int(number)), 0)
+        if word in Verdict.__members__:
+            marker = Marker(producer, Verdict[word], coordinator_epoch=2)
+            return Decision(replies=[(ticket, word)], marker=marker)
+        return Decision([word], [(ticket, f"kept {word}")], producer=producer)
 
     def tick(self, now: Monotonic) -> Decision[str, str]:
         if self.due is None or self.due[0] > now:
@@ -39,10 +49,16 @@ class Words:
         (_, ticket), self.due = self.due, None
         return Decision(["late"], [(ticket, "kept late")])
 
-    def apply(self, offset: Offset, record: str) -> None:
+    def apply(self, offset: Offset, record: str, producer: Producer | None) -> None:
         if record == "bad":
             raise ValueError("not a good word")
-        self.kept.append((offset, record))
+        kept = self.kept if producer is None else self.open.setdefault(producer, [])
+        kept.append((offset, record))
+
+    def ended(self, producer: Producer, verdict: Verdict) -> None:
+        words = self.open.pop(producer, [])
+        if verdict is Verdict.COMMIT:
+            self.kept += words
 
     def next_deadline(self) -> Monotonic | None:
         return self.due[0] if self.due else None
@@ -82,7 +98,7 @@ def test_a_decision_is_answered_once_it_is_in_the_log_and_is_loaded_again() -> N
         machine, words = load(world)
         replies: list[object] = []
         for word in ("one", "two"):
-            machine.submit(word, replies.append)
+            collect(machine.submit(word), replies)
         assert replies == [], "nothing is in the file yet"
         assert [word for _, word in words.kept] == ["one", "two"], "but the next decides on it"
         world.end_turn()
@@ -97,7 +113,7 @@ def test_many_slices_are_loaded_in_order() -> None:
         world.topic("t")
         machine, words = load(world)
         for number in range(300):
-            machine.submit(f"{number} " + "x" * 1000, lambda _: None)
+            machine.submit(f"{number} " + "x" * 1000)
         world.end_turn()
         _, loaded = load(world)
         assert loaded.kept == words.kept
@@ -109,7 +125,7 @@ def test_a_machine_wakes_at_its_deadline() -> None:
         world.topic("t")
         machine, _ = load(world)
         replies: list[object] = []
-        machine.submit("later", replies.append)
+        collect(machine.submit("later"), replies)
         world.pass_ms(999)
         assert replies == []
         world.pass_ms(2)
@@ -130,7 +146,7 @@ def test_before_it_is_loaded_it_says_so() -> None:
         )
         assert machine.is_empty
         with pytest.raises(Refusal) as refused:
-            machine.submit("word", lambda _: None)
+            machine.submit("word").result()
         assert refused.value.code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
 
@@ -140,7 +156,7 @@ def test_a_write_that_fails_loses_the_machine_and_tells_whoever_waits() -> None:
         lost: list[Machine] = []
         machine, _ = load(world, lost)
         replies: list[Refusal] = []
-        machine.submit("word", replies.append)
+        collect(machine.submit("word"), replies)
         world.disk.capacity_bytes = 0
         world.end_turn()
         assert [reply.code for reply in replies] == [ErrorCode.NOT_COORDINATOR]
@@ -156,16 +172,16 @@ def test_a_dropped_machine_answers_nobody_twice() -> None:
         world.topic("t")
         machine, _ = load(world)
         replies: list[Refusal] = []
-        machine.submit("word", replies.append)
+        collect(machine.submit("word"), replies)
         machine.drop()
         world.end_turn()
         assert [reply.code for reply in replies] == [ErrorCode.NOT_COORDINATOR]
 
 
-def transactional(word: str, producer_id: int) -> Batch:
+def transactional(word: str, producer_id: int, epoch: int = 0) -> Batch:
     record = Record(0, 1, word.encode(), b"")
     return Batch(
-        build_batch([record], producer_id=producer_id, producer_epoch=0, base_sequence=0,
+        build_batch([record], producer_id=producer_id, producer_epoch=epoch, base_sequence=0,
                     is_transactional=True)
     )  # fmt: skip
 
@@ -223,13 +239,55 @@ def test_of_transactions_only_the_committed_are_loaded() -> None:
         assert words.kept == [(1, "committed")]
 
 
+def test_transactions_written_live_are_loaded_alike_and_open_ones_end_after_loading() -> None:
+    with serving() as world:
+        world.topic("t")
+        machine, words = load(world)
+        replies: list[object] = []
+        for word in ("1: aborted", "2: first", "plain", "3: open", "2: second", "1: ABORT"):
+            collect(machine.submit(word), replies)
+        collect(machine.submit("2: COMMIT"), replies)
+        world.end_turn()
+        assert replies[-2:] == ["ABORT", "COMMIT"]
+        assert words.kept == [(2, "plain"), (1, "first"), (4, "second")]
+        assert words.open == {Producer(ProducerId(3), 0): [(3, "open")]}
+        written = batches_of(world)
+        assert [batch.is_control for batch in written] == [False] * 5 + [True] * 2
+        assert [batch.is_transactional for batch in written] == [True, True, False] + [True] * 4
+        assert [batch.producer_id for batch in written] == [1, 2, -1, 3, 2, 1, 2]
+        assert world.partition().log.producers.ongoing == {3: 3}
+        world.restart()
+        machine, loaded = load(world)
+        assert (loaded.kept, loaded.open) == (words.kept, words.open)
+        machine.submit("3: COMMIT")
+        world.end_turn()
+        assert loaded.kept == [*words.kept, (3, "open")]
+        assert world.partition().log.producers.ongoing == {}
+
+
+def test_a_producer_with_an_old_epoch_is_refused_and_nothing_is_written() -> None:
+    with serving() as world:
+        world.topic("t")
+        fenced = transactional("word", 1, epoch=4)
+        fenced.assign(0, 0)
+        log = world.partition().log
+        log.append([fenced], world.clock.wall())
+        world.partition().high_watermark = log.end_offset
+        lost: list[Machine] = []
+        machine, _ = load(world, lost)
+        assert code_of(machine, "1: word") == [ErrorCode.INVALID_PRODUCER_EPOCH]
+        assert code_of(machine, "plain") == []
+        world.end_turn()
+        assert (len(batches_of(world)), lost) == (2, [])
+
+
 def test_of_what_replaces_itself_only_the_last_is_loaded() -> None:
     with serving() as world:
         world.topic("t")
         machine, _ = load(world)
         said = ["again", "one", *["again"] * 700, *(f"word {n}" for n in range(700)), "again"]
         for word in said:
-            machine.submit(word, lambda _: None)
+            machine.submit(word)
         world.end_turn()
         world.restart()
         _, words = load(world)
@@ -241,7 +299,7 @@ def test_of_what_replaces_itself_only_the_last_is_loaded() -> None:
 def code_of(machine: Machine, word: str) -> list[ErrorCode]:
     """The code of the refusal that a word gets at once; nothing if it is taken."""
     replies: list[Refusal] = []
-    machine.submit(word, replies.append)
+    collect(machine.submit(word), replies)
     return [reply.code for reply in replies]
 
 
@@ -290,7 +348,7 @@ def test_a_decision_that_is_not_atomic_is_split_into_batches_that_the_log_takes(
         world.topic("t", max_message_bytes=2000)
         machine, words = load(world)
         replies: list[object] = []
-        machine.submit("many", replies.append)
+        collect(machine.submit("many"), replies)
         world.end_turn()
         assert replies == ["kept many"]
         assert [offset for offset, _ in words.kept] == list(range(100))
@@ -315,7 +373,7 @@ def test_a_full_disk_refuses_records_and_keeps_the_machine() -> None:
         lost: list[Machine] = []
         machine, words = load(world, lost)
         replies: list[object] = []
-        machine.submit("later", replies.append)
+        collect(machine.submit("later"), replies)
         world.broker.directories.of(world.partition().log).is_full = True
         assert code_of(machine, "word") == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
         with pytest.raises(Refusal) as refused:
@@ -335,9 +393,9 @@ def test_everything_that_is_due_is_decided_before_the_next_command() -> None:
     with serving() as world:
         world.topic("t")
         machine, words = load(world)
-        machine.submit("later", lambda _: None)
+        machine.submit("later")
         world.loop.now_ns += 2_000_000_000  # The loop was busy: no timer has fired yet.
-        machine.submit("word", lambda _: None)
+        machine.submit("word")
         assert [word for _, word in words.kept] == ["late", "word"]
 
 
@@ -346,7 +404,7 @@ def test_a_batch_that_cannot_be_read_is_damage_and_not_the_end_of_the_log() -> N
         world.topic("t")
         machine, _ = load(world)
         for word in ("one", "two", "three"):
-            machine.submit(word, lambda _: None)
+            machine.submit(word)
             world.end_turn()
         length = batches_of(world)[0].size + 8  # Of the second batch: more than there is.
         world.disk.flip_bit(f"{world.partition().log.directory}/{0:020}.log", length, bit=6)
@@ -381,11 +439,11 @@ def test_a_loaded_machine_answers_nothing_that_is_not_committed() -> None:
         old, _ = replicated(cluster)
         for follower in followers:
             follower.kill()
-        old.submit("uncommitted", lambda _: None)
+        old.submit("uncommitted")
         cluster.leader().broker.partitions.flush()
         machine, words = replicated(cluster)
         replies: list[object] = []
-        machine.submit("count", replies.append)
+        collect(machine.submit("count"), replies)
         cluster.pass_ms(1000)
         assert [word for _, word in words.kept] == ["uncommitted"]
         assert replies == []
@@ -405,7 +463,7 @@ def test_a_log_under_min_isr_refuses_records_at_once_and_answers_all_else() -> N
             cluster.notice_death(follower)
         assert code_of(machine, "word") == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
         replies: list[object] = []
-        machine.submit("count", replies.append)
+        collect(machine.submit("count"), replies)
         assert replies == ["0"]
         assert (words.kept, lost) == ([], [])
 
@@ -419,7 +477,7 @@ def test_an_append_that_is_not_committed_in_time_is_refused_and_stays() -> None:
         for follower in followers:
             follower.kill()
         replies: list[object] = []
-        machine.submit("word", replies.append)
+        collect(machine.submit("word"), replies)
         cluster.pass_ms(4900)
         assert replies == []
         cluster.pass_ms(200)
@@ -431,5 +489,5 @@ def test_an_append_that_is_not_committed_in_time_is_refused_and_stays() -> None:
             follower.start()
         cluster.until(lambda: cluster.leader().partition().high_watermark == 1)
         assert (words.kept, lost, len(replies)) == ([(0, "word")], [], 1)
-        machine.submit("count", replies.append)
+        collect(machine.submit("count"), replies)
         assert replies[1:] == ["1"]

@@ -3,6 +3,7 @@
 import pytest
 
 from ottla.broker.handlers import create_topics as handler
+from ottla.broker.machines.answer import Answer, refused
 from ottla.broker.wire import responses
 from ottla.model.errors import ErrorCode, Refusal
 from ottla.protocol.messages import create_topics as wire
@@ -124,9 +125,10 @@ def slices(world: World, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     asked: list[list[str]] = []
     decide = world.broker.quorum.requests.decide
 
-    async def noting(request: wire.Request) -> object:
-        asked.append([topic.name for topic in request.topics])
-        return await decide(request)
+    def noting(request: object) -> Answer[wire.Response]:
+        if isinstance(request, wire.Request):
+            asked.append([topic.name for topic in request.topics])
+        return decide(request)
 
     monkeypatch.setattr(world.broker.quorum.requests, "decide", noting)
     return asked
@@ -174,10 +176,10 @@ def test_what_was_made_before_the_controller_refused_is_answered_as_made(
     with serving() as world:
         decide = world.broker.quorum.requests.decide
 
-        async def decide_some(request: wire.Request) -> object:
-            if request.topics[0].name == "b":
-                raise Refusal(ErrorCode.REQUEST_TIMED_OUT, "too late")
-            return await decide(request)
+        def decide_some(request: object) -> Answer[wire.Response]:
+            if isinstance(request, wire.Request) and request.topics[0].name == "b":
+                return refused(Refusal(ErrorCode.REQUEST_TIMED_OUT, "too late"))
+            return decide(request)
 
         monkeypatch.setattr(world.broker.quorum.requests, "decide", decide_some)
         answer = world.client().ask(many("a", "b", "c"))

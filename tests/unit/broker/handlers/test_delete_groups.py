@@ -22,3 +22,19 @@ def test_only_groups_that_nobody_is_in_are_deleted(version: int) -> None:
             "x": ErrorCode.GROUP_ID_NOT_FOUND,
         }
         assert fetch(world, group="old") == (-1, 0)
+
+
+@pytest.mark.parametrize("late_ms", [0, 1, 500])
+def test_a_group_whose_last_session_has_just_expired_is_deleted(late_ms: int) -> None:
+    """The loop was busy, so that the request comes before the timer."""
+    with serving(**QUICK) as world:
+        client, _, _ = stable(world)
+        machine = world.broker.groups._machines[world.broker.groups.partition_of(GROUP)]
+        expires_at = machine._machine.next_deadline()
+        assert expires_at is not None
+        world.loop.now_ns = (expires_at - 1) * 1_000_000
+        asked = client.send(wire.Request([GROUP]))
+        assert client.answer_to(asked).results[0].error_code == ErrorCode.NON_EMPTY_GROUP
+        world.loop.now_ns = (expires_at + late_ms) * 1_000_000
+        asked = client.send(wire.Request([GROUP]))
+        assert client.answer_to(asked).results[0].error_code == 0

@@ -1,7 +1,10 @@
 from ottla.broker.machines.host import CommitTimeout, MachineHost
 from ottla.model.errors import ErrorCode, Refusal
-from ottla.model.machine import Decision, Ticket
-from ottla.model.types import Monotonic, Offset, WallTime
+from ottla.model.machine import Decision, Marker, Producer, Ticket, Verdict
+from ottla.model.types import Monotonic, Offset, ProducerId, WallTime
+from tests.answers import collect
+
+LATE = Refusal(ErrorCode.COORDINATOR_NOT_AVAILABLE, "late")
 
 
 class Clock:
@@ -38,9 +41,12 @@ class Queue:
     def tick(self, now: Monotonic) -> Decision[str, str]:
         return Decision(["tick"])
 
-    def apply(self, offset: Offset, record: str) -> None:
+    def apply(self, offset: Offset, record: str, producer: Producer | None) -> None:
         assert offset == 10 + len(self.items)
         self.items.append(record)
+
+    def ended(self, producer: Producer, verdict: Verdict) -> None:
+        raise AssertionError("a queue knows no transactions")
 
     def next_deadline(self) -> Monotonic | None:
         return None
@@ -49,17 +55,17 @@ class Queue:
 class Hosting:
     def __init__(self) -> None:
         self.log: list[str] = []
-        self.heard: list[str] = []
+        self.heard: list[str | Refusal] = []
         self.queue = Queue()
         self.host: MachineHost[str, str, str] = MachineHost(self.queue, self.append, Clock(), 10)
 
-    def append(self, records: list[str], _: bool) -> tuple[int, list[str]]:
+    def append(self, decision: Decision[str, str]) -> tuple[int, list[str]]:
         base = 10 + len(self.log)
-        self.log += records
-        return base, records
+        self.log += decision.records
+        return base, decision.records
 
     def submit(self, command: str) -> None:
-        self.host.submit(command, self.heard.append)
+        collect(self.host.submit(command), self.heard)
 
 
 def test_records_are_applied_at_once_and_answered_when_committed() -> None:
@@ -110,10 +116,11 @@ def test_when_the_machine_is_lost_everyone_who_waits_is_told() -> None:
     hosting = Hosting()
     hosting.submit("get")
     hosting.submit("a")
-    hosting.host.drop("lost")
-    assert hosting.heard == ["lost", "lost"]
+    lost = Refusal(ErrorCode.NOT_COORDINATOR)
+    hosting.host.drop(lost)
+    assert hosting.heard == [lost, lost]
     hosting.host.committed(99)
-    assert hosting.heard == ["lost", "lost"]
+    assert hosting.heard == [lost, lost]
 
 
 class Shelves:
@@ -138,8 +145,11 @@ class Shelves:
     def tick(self, now: Monotonic) -> Decision[str, str]:
         return Decision([f"t{self.timers.pop()}"], scope="t") if self.timers else Decision()
 
-    def apply(self, offset: Offset, record: str) -> None:
+    def apply(self, offset: Offset, record: str, producer: Producer | None) -> None:
         self.shelves.setdefault(record[0], []).append(record)
+
+    def ended(self, producer: Producer, verdict: Verdict) -> None:
+        raise AssertionError("shelves know no transactions")
 
     def next_deadline(self) -> Monotonic | None:
         return min(self.timers, default=None)
@@ -151,24 +161,24 @@ class Shelving:
         self.heard: list[str | Refusal] = []
         self.shelves = Shelves()
         self.clock = Clock()
-        self.host: MachineHost[str, str, str | Refusal] = MachineHost(
+        self.host: MachineHost[str, str, str] = MachineHost(
             self.shelves,
             self.append,
             self.clock,
             10,
             committed_end=committed_end,
-            commit_timeout=CommitTimeout(5000, "late"),
+            commit_timeout=CommitTimeout(5000, LATE),
         )
 
-    def append(self, records: list[str], _: bool) -> tuple[int, list[str]]:
-        if any("!" in record for record in records):
+    def append(self, decision: Decision[str, str]) -> tuple[int, list[str]]:
+        if any("!" in record for record in decision.records):
             raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
         base = 10 + len(self.log)
-        self.log += records
-        return base, records
+        self.log += decision.records
+        return base, decision.records
 
     def submit(self, command: str) -> None:
-        self.host.submit(command, self.heard.append)
+        collect(self.host.submit(command), self.heard)
 
 
 def test_refused_records_cost_their_own_command_only() -> None:
@@ -217,10 +227,10 @@ def test_a_reply_that_waits_too_long_is_late_and_not_given_again() -> None:
     assert shelving.host.late_at() == 5007
     shelving.clock.now_ms += 3000
     shelving.host.refuse_late()
-    assert shelving.heard == ["late"]
+    assert shelving.heard == [LATE]
     assert shelving.host.late_at() == 7007
     shelving.host.committed(12)
-    assert shelving.heard == ["late", "b1: 0"]
+    assert shelving.heard == [LATE, "b1: 0"]
     assert shelving.host.late_at() is None
     assert shelving.shelves.shelves == {"a": ["a1"], "b": ["b1"]}, "the records count"
 
@@ -230,3 +240,125 @@ def test_everything_that_is_due_is_decided_one_after_the_other() -> None:
     shelving.shelves.timers = [Monotonic(8), Monotonic(5), Monotonic(6)]
     shelving.host.tick()
     assert shelving.log == ["t6", "t5"]
+
+
+class Ledger:
+    """Books in transactions: "7 book" of producer 7, "7 commit", "7 abort"; "send" has an effect.
+
+    What comes of that is the command "sent", and is booked too.
+    """
+
+    def __init__(self) -> None:
+        self.books: list[tuple[Offset, str]] = []
+        self.open: dict[Producer, list[tuple[Offset, str]]] = {}
+
+    def decide(self, ticket: Ticket, command: str, now: Monotonic) -> Decision[str, str]:
+        replies: list[tuple[Ticket, str | Refusal]] = [(ticket, f"did {command}")]
+        if not command[0].isdigit():
+            return Decision([command], replies, [command] if command.startswith("send") else [])
+        number, what = command.split()
+        producer = Producer(ProducerId(int(number)), 3)
+        if what in ("commit", "abort"):
+            marker = Marker(producer, Verdict[what.upper()], coordinator_epoch=5)
+            return Decision(replies=replies, marker=marker)
+        return Decision([what], replies, producer=producer)
+
+    def tick(self, now: Monotonic) -> Decision[str, str]:
+        return Decision()
+
+    def apply(self, offset: Offset, record: str, producer: Producer | None) -> None:
+        books = self.books if producer is None else self.open.setdefault(producer, [])
+        books.append((offset, record))
+
+    def ended(self, producer: Producer, verdict: Verdict) -> None:
+        books = self.open.pop(producer, [])
+        if verdict is Verdict.COMMIT:
+            self.books += books
+
+    def next_deadline(self) -> Monotonic | None:
+        return None
+
+
+class Keeping:
+    def __init__(self) -> None:
+        self.end = 10
+        self.is_full = False
+        self.heard: list[str | Refusal] = []
+        self.effects: list[str] = []
+        self.ledger = Ledger()
+        self.host: MachineHost[str, str, str] = MachineHost(
+            self.ledger, self.append, Clock(), 10, perform=self.perform
+        )
+
+    def append(self, decision: Decision[str, str]) -> tuple[int, list[str]]:
+        if self.is_full:
+            raise Refusal(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        base = self.end
+        self.end += len(decision.records) + (decision.marker is not None)
+        return base, decision.records
+
+    def perform(self, effect: str) -> None:
+        self.effects.append(effect)
+        self.submit(effect.replace("send", "sent"))
+
+    def submit(self, command: str) -> None:
+        collect(self.host.submit(command), self.heard)
+
+
+def test_effects_are_released_in_order_once_their_records_are_committed() -> None:
+    keeping = Keeping()
+    keeping.submit("send a")
+    keeping.submit("send b")
+    assert keeping.effects == []
+    keeping.host.committed(11)
+    assert keeping.effects == ["send a"]
+    assert keeping.heard == ["did send a"]
+    keeping.host.committed(12)
+    assert keeping.effects == ["send a", "send b"]
+
+
+def test_what_comes_of_an_effect_is_decided_as_a_command() -> None:
+    keeping = Keeping()
+    keeping.submit("send a")
+    keeping.host.committed(11)
+    assert keeping.ledger.books == [(10, "send a"), (11, "sent a")]
+    assert keeping.heard == ["did send a"]
+    keeping.host.committed(12)
+    assert keeping.heard == ["did send a", "did sent a"]
+
+
+def test_effects_are_lost_with_the_machine_and_with_refused_records() -> None:
+    keeping = Keeping()
+    keeping.is_full = True
+    keeping.submit("send a")
+    keeping.is_full = False
+    keeping.submit("send b")
+    keeping.host.drop(Refusal(ErrorCode.NOT_COORDINATOR))
+    keeping.host.committed(99)
+    assert keeping.effects == []
+
+
+def test_records_of_a_transaction_are_applied_with_their_producer_until_its_marker() -> None:
+    keeping = Keeping()
+    for command in ("7 one", "8 other", "plain", "7 two", "7 commit", "8 abort"):
+        keeping.submit(command)
+    assert keeping.ledger.open == {}
+    assert keeping.ledger.books == [(12, "plain"), (10, "one"), (13, "two")]
+    assert keeping.heard == []
+    keeping.host.committed(15)
+    assert keeping.heard[-1] == "did 7 commit"
+    keeping.host.committed(16)
+    assert keeping.heard[-1] == "did 8 abort"
+    assert keeping.end == 16
+
+
+def test_a_refused_marker_ends_no_transaction() -> None:
+    keeping = Keeping()
+    keeping.submit("7 one")
+    keeping.is_full = True
+    keeping.submit("7 commit")
+    assert [type(one) for one in keeping.heard] == [Refusal]
+    assert keeping.ledger.books == []
+    keeping.is_full = False
+    keeping.submit("7 commit")
+    assert keeping.ledger.books == [(10, "one")]

@@ -199,8 +199,9 @@ def test_a_cluster_whose_log_knows_no_directories_is_told_nothing() -> None:
         cluster.topic(partitions=2)
         asked: list[object] = []
         for node in cluster.nodes.values():
-            node.broker.quorum.requests.ask = lambda request, _: asked.append(request)  # type: ignore[method-assign]
+            node.broker.quorum.requests.submit = asked.append  # type: ignore[method-assign]
             node.broker.replica_directories.tell_all()
+        cluster.pass_ms(10)
         assert asked == []
 
 
