@@ -126,3 +126,33 @@ def test_another_nodes_directory_is_refused(tmp_path: Path) -> None:
     stop(up(tmp_path / "data"))
     where = ("--data", str(tmp_path / "data"), "--port", "0")
     assert "belongs to node 1" in refusal("up", *where, "--set", "node.id=2")
+
+
+def test_search_for_the_active_controller_names_each_address_and_its_answer(
+    tmp_path: Path,
+) -> None:
+    other = up(tmp_path / "other")
+    clients, controller, dead = free_ports(3)
+    try:
+        banner = other.banner  # type: ignore[attr-defined]
+        broker_port = int(banner.rstrip().rpartition(":")[2])
+        listening = tmp_path / "server.properties"
+        listening.write_text(
+            "process.roles=broker,controller\nnode.id=7\ncontroller.listener.names=CONTROLLER\n"
+            f"listeners=PLAINTEXT://127.0.0.1:{clients},CONTROLLER://127.0.0.1:{controller}\n"
+            f"controller.quorum.voters=7@127.0.0.1:{controller},8@127.0.0.1:{dead},"
+            f"9@127.0.0.1:{broker_port}\nlog.dirs={tmp_path / 'data'}\n"
+        )
+        format_ = [*OTTLA, "format", "-t", "aZSxcrjtRrO_dWhnyP37Bw", "-c", str(listening)]
+        subprocess.run(format_, check=True, capture_output=True, timeout=20)
+        searching = subprocess.Popen(
+            [*OTTLA, "start", str(listening)], stderr=subprocess.PIPE, text=True
+        )
+        assert searching.stderr is not None
+        report = next(line for line in searching.stderr if "no active controller found" in line)
+        searching.kill()
+        searching.communicate(timeout=20)
+        assert f"cannot connect to 127.0.0.1:{dead}: nothing listens there" in report
+        assert f"the broker at 127.0.0.1:{broker_port} does not serve VOTE" in report
+    finally:
+        stop(other)

@@ -24,6 +24,10 @@ from ottla.storage.identity import NodeIdentity
 
 logger = logging.getLogger(__name__)
 
+# A search for the active controller that lasts longer is reported, and again at this interval.
+SEARCH_SECONDS = 3.0
+SEARCH_REPORT_SECONDS = 30.0
+
 
 class QuorumDriver:
     def __init__(
@@ -48,6 +52,7 @@ class QuorumDriver:
         )
         self._env = env
         self._progress = asyncio.Event()
+        self._report: asyncio.TimerHandle
 
     def open(self) -> None:
         """Read the newest snapshot and open the log. Blocks; Damaged says what is wrong.
@@ -70,12 +75,22 @@ class QuorumDriver:
         self.shell.happened(self.quorum.started)
         if not self.is_alone:
             logger.info("looking for the active controller")
-        while True:
-            self._progress.clear()
-            await self.commits.settle()
-            if self.is_ready:
-                return
-            await self._progress.wait()
+        self._report = self.shell.loop.call_later(SEARCH_SECONDS, self._report_search)
+        try:
+            while True:
+                self._progress.clear()
+                await self.commits.settle()
+                if self.is_ready:
+                    return
+                await self._progress.wait()
+        finally:
+            self._report.cancel()
+
+    def _report_search(self) -> None:
+        tried = "; ".join(self.shell.peers.outcomes()) or "there is no address to ask"
+        logger.warning("no active controller found yet: %s", tried)
+        loop = asyncio.get_running_loop()
+        self._report = loop.call_later(SEARCH_REPORT_SECONDS, self._report_search)
 
     @property
     def image(self) -> ClusterImage:

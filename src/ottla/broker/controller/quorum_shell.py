@@ -61,7 +61,7 @@ class QuorumShell:
         self._log = log
         self._quorum = quorum
         self._owner = owner
-        self._peers = QuorumPeers(
+        self.peers = QuorumPeers(
             env.network, quorum.timing.request_timeout_ms, self._answered, self._unanswered
         )
         self.loop: asyncio.AbstractEventLoop | None = None  # Once the node takes part.
@@ -133,7 +133,7 @@ class QuorumShell:
     def close(self) -> None:
         self._is_closed = True
         self._events.clear()
-        self._peers.close()
+        self.peers.close()
         if self._timer is not None:
             self._timer.cancel()
 
@@ -159,7 +159,7 @@ class QuorumShell:
     async def _perform(self, effect: fx.Effect) -> None:
         match effect:
             case fx.Send():
-                self._peers.send(effect)
+                self.peers.send(effect)
             case fx.Reply(ticket, response):
                 self._tickets.pop(ticket, _nobody)(response)
             case fx.Committed(high_watermark):

@@ -13,11 +13,13 @@ from ottla.quorum.voters import Address, ReplicaKey
 from tests.unit.broker.quorum_cluster import CLUSTER, Cluster, cluster_of
 
 
-def asked(cluster: Cluster, address: Address) -> list[Any]:
-    """What became of a vote request to there."""
+def asked(
+    cluster: Cluster, address: Address, outcomes: list[str] | None = None, of: str = CLUSTER
+) -> list[Any]:
+    """The response to a vote request of a cluster, or why there is none; `outcomes` in words."""
     ends: list[Any] = []
     one, other = ReplicaKey(NodeId(9), b"9" * 16), ReplicaKey(NodeId(1), bytes(16))
-    request = vote_request(CLUSTER, 0, one, other, OffsetAndEpoch(0, 0), pre_vote=True)
+    request = vote_request(of, 0, one, other, OffsetAndEpoch(0, 0), pre_vote=True)
 
     async def work() -> None:
         peers = QuorumPeers(
@@ -28,6 +30,8 @@ def asked(cluster: Cluster, address: Address) -> list[Any]:
         )
         peers.send(Send(NodeId(1), address, request))
         await asyncio.sleep(3)
+        if outcomes is not None:
+            outcomes.extend(peers.outcomes())
         peers.close()
 
     cluster.run(work())
@@ -46,3 +50,16 @@ def test_a_node_whose_process_is_gone_refuses_at_once() -> None:
         cluster.start()
         cluster.nodes[1].kill()
         assert asked(cluster, Address("n1", 9093)) == [True]
+
+
+def test_outcome_names_the_address_and_its_answer_or_failure() -> None:
+    with cluster_of(3) as cluster:
+        cluster.start()
+        cluster.nodes[2].kill()
+        foreign: list[str] = []
+        refused: list[str] = []
+        asked(cluster, Address("n1", 9093), foreign, of="another")
+        asked(cluster, Address("n2", 9093), refused)
+        assert foreign == ["n1:9093 answers INCONSISTENT_CLUSTER_ID"]
+        (sentence,) = refused
+        assert sentence.startswith("cannot connect to n2:9093")
