@@ -26,7 +26,7 @@ from ottla.env.disk import File
 from ottla.env.errnos import SHORT, UNREADABLE
 from ottla.env.files import FileRange
 from ottla.env.log_limit import LogLimit
-from ottla.env.loop import READ, WRITE, Dispatching
+from ottla.env.loop import AGAIN, READ, WRITE, Dispatching
 from ottla.env.network import Address, Channel, Peer, Piece
 from ottla.env.system import HAS_SENDFILE, MSG_MORE, is_cached, send_file
 from ottla.env.workers import Workers
@@ -38,6 +38,8 @@ ACCEPTS_PER_TURN_MAX = 64
 ACCEPT_PAUSE_SECONDS = 0.1
 PIECES_PER_SEND_MAX = 64
 SEND_BYTES_PER_TURN_MAX = 4 << 20  # Then others get their turn.
+# Of all channels at the end of a turn; a few milliseconds.
+ALL_SEND_BYTES_PER_TURN_MAX = 8 << 20
 RANGE_COPIED_BYTES_MAX = 32 << 10  # Below this a read and one sendmsg beat sendmsg + sendfile.
 READ_AHEAD_BYTES = 1 << 20
 # A read of so much is worth another look at who else has sent: of less the look costs too much, and
@@ -83,6 +85,10 @@ class Sockets:
         self._tasks: set[asyncio.Task[None]] = set()
         self._log_limit = LogLimit(loop.time)
         selector.after_dispatch = self._end_turn
+
+    @property
+    def clock(self) -> Callable[[], float]:
+        return self.selector.clock
 
     def send_file(self, to: StreamSocket, file: File, position: int, size: int) -> int:
         """Send up to `size` bytes of a file; 0 if it ends before `position`."""
@@ -150,8 +156,11 @@ class Sockets:
 
     def _send_unsent(self) -> None:
         channels, self._unsent = self._unsent, []
-        for channel in channels:
-            channel.drain()  # Which may let a muted peer serve more, and stage more.
+        left, sent_bytes = iter(channels), 0
+        for channel in left:
+            sent_bytes += channel.drain()
+            if sent_bytes > ALL_SEND_BYTES_PER_TURN_MAX:
+                self._unsent = [*left, *self._unsent]
 
 
 class SocketListener:
@@ -207,6 +216,7 @@ class SocketListener:
 
 class SocketChannel:
     __slots__ = (
+        "_again",
         "_events",
         "_is_dirty",
         "_is_reading_ahead",
@@ -226,6 +236,7 @@ class SocketChannel:
         self._pieces: deque[Piece] = deque()
         self._is_dirty = self._is_reading_ahead = self._skip_probe = False
         self._events = 0
+        self._again: Callable[[], None] = _nothing
         self._peer: Peer | None = None  # Until it is accepted.
         try:
             connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -248,6 +259,8 @@ class SocketChannel:
                 self._receive()
             if events & WRITE and self._socket is not None:
                 self._drain()
+            if events & AGAIN and self._socket is not None:
+                self._again()
         except Exception as error:  # noqa: BLE001  The guard decides.
             self.failed(error)
 
@@ -268,12 +281,18 @@ class SocketChannel:
     def resume_reading(self) -> None:
         self._watch(self._events | READ)
 
+    def serve_again(self, serve: Callable[[], None]) -> None:
+        if self._socket is not None:
+            self._again = serve
+            self._network.selector.serve_again(self)
+
     def close(self) -> None:
         if self._socket is None:
             return
         self._watch(0)
         self._socket.close()
         self._socket = None
+        self._again = _nothing
         self._pieces.clear()
         if self._peer is not None:
             try:
@@ -297,13 +316,14 @@ class SocketChannel:
         self._skip_probe = True
         self._mark()
 
-    def drain(self) -> None:
-        """Send what the kernel takes now; the rest when it says that there is room."""
+    def drain(self) -> int:
+        """Send what the kernel takes now, the rest when it has room; returns the bytes sent."""
         self._is_dirty = False
         try:
-            self._drain()
+            return self._drain()
         except Exception as error:  # noqa: BLE001  The guard decides.
             self.failed(error)
+            return 0
 
     def _receive(self) -> None:
         peer = self._peer
@@ -320,9 +340,9 @@ class SocketChannel:
         if GATHER_BYTES_MIN <= count <= GATHER_BYTES_MAX:
             self._network.selector.is_gathering = True
 
-    def _drain(self) -> None:
+    def _drain(self) -> int:
         if self._socket is None or self._is_reading_ahead:
-            return
+            return 0
         pieces, sent_bytes = self._pieces, 0
         try:
             while pieces and sent_bytes < SEND_BYTES_PER_TURN_MAX and not self._is_reading_ahead:
@@ -337,14 +357,15 @@ class SocketChannel:
                 self.cannot_read(head, error)
             else:
                 self.close()
-            return
+            return 0
         if pieces and not self._is_reading_ahead:
             self._watch(self._events | WRITE)
-            return
+            return sent_bytes
         if self._events & WRITE:
             self._watch(self._events & ~WRITE)
         if not pieces:
             self._peer.sent()  # type: ignore[union-attr]
+        return sent_bytes
 
     def _send_buffers(self) -> int:
         pieces = self._pieces

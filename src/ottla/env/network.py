@@ -62,6 +62,12 @@ class Channel(Protocol):
     def pause_reading(self) -> None: ...
     def resume_reading(self) -> None: ...
 
+    def serve_again(self, serve: Callable[[], None]) -> None:
+        """Call `serve` in a later loop turn, after the channels that wait for one already.
+
+        Not called if the channel is closed before. An exception that it raises closes the channel.
+        """
+
     def close(self) -> None:
         """Drop the connection at once; what was not sent is lost."""
 
@@ -81,6 +87,10 @@ class Listening(Protocol):
 
 class Network(Protocol):
     before_sending: Callable[[], None]
+
+    @property
+    def clock(self) -> Callable[[], float]:
+        """Seconds, from any start: measures the time that requests take of a loop turn."""
 
     @property
     def peer_failures(self) -> int:

@@ -38,6 +38,9 @@ class CuttableChannel:
         if not self._network.is_cut:
             self._channel.resume_reading()
 
+    def serve_again(self, serve: Callable[[], None]) -> None:
+        self._channel.serve_again(serve)
+
     def close(self) -> None:
         self._network.channels.discard(self)
         self._channel.close()
@@ -72,6 +75,10 @@ class CuttableNetwork:
     @before_sending.setter
     def before_sending(self, hook: Callable[[], None]) -> None:
         self._network.before_sending = hook
+
+    @property
+    def clock(self) -> Callable[[], float]:
+        return self._network.clock
 
     @property
     def peer_failures(self) -> int:

@@ -32,6 +32,7 @@ from ottla.simulation.world.clock import VirtualClock
 from ottla.simulation.world.disk import SimulatedDisk
 from ottla.simulation.world.loop import VirtualLoop
 from ottla.simulation.world.network import SimulatedNetwork
+from ottla.simulation.world.selector import SimulatedSelector
 from ottla.simulation.world.trace import Trace
 
 # ruff: noqa: ANN401, ASYNC110  Messages are of any class; time is virtual, so polling is free.
@@ -98,8 +99,10 @@ class ClockedDisk(SimulatedDisk):
 class Channel:
     """Collects what is sent; `leave` says that the peer has read it."""
 
-    def __init__(self, host: str) -> None:
+    def __init__(self, host: str, selector: SimulatedSelector) -> None:
         self.remote = Address(host, 50_000)
+        self._selector = selector
+        self._again: Callable[[], None] = _nothing
         self.sent = bytearray()
         self.is_reading = True
         self.is_open = True
@@ -122,6 +125,14 @@ class Channel:
 
     def resume_reading(self) -> None:
         self.is_reading = True
+
+    def serve_again(self, serve: Callable[[], None]) -> None:
+        self._again = serve
+        self._selector.serve_again(self)
+
+    def ready(self, _events: int) -> None:
+        if self.is_open:
+            self._again()
 
     def close(self) -> None:
         if self.is_open:
@@ -147,7 +158,7 @@ class Closed(Exception):
 
 class Client:
     def __init__(self, world: "World", listener: str, host: str) -> None:
-        self.channel = Channel(host)
+        self.channel = Channel(host, world.host.selector)
         self.world = world
         self.connection = world.broker.connections.accept(
             self.channel, listener, world.broker.dispatchers[listener].serve
@@ -239,10 +250,11 @@ class World:
     def start(self) -> None:
         self.starts += 1
         self.network = SimulatedNetwork(self.loop, Random(2), Trace(lambda: self.loop.now_ns))
+        self.host = self.network.host("broker")
         env = Environment(
             self.clock,
             self.disk,
-            self.network.host("broker"),
+            self.host,
             self.workers,
             Random(f"broker/{self.starts}"),
         )

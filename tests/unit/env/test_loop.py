@@ -2,12 +2,16 @@
 
 import asyncio
 import contextlib
+import selectors
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import pytest
 
-from ottla.env.loop import READ, DispatchLoop
+from ottla.env.loop import AGAIN, READ, SERVE_SECONDS, Dispatching, DispatchLoop, Ready
+
+# ruff: noqa: ANN401  A selector's data is of any type.
 
 
 class Reader:
@@ -135,3 +139,106 @@ def test_when_much_came_whoever_is_ready_by_then_shares_the_turn(is_gathering: b
         loop.remove_reader(other)
         loop.selector.unregister(first)
         loop.selector.unregister(second)
+
+
+class Polled(selectors.BaseSelector):
+    """Reports as ready whatever the test says, in that order."""
+
+    ready: list[Ready]
+
+    def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+        raise NotImplementedError
+
+    def unregister(self, fileobj: Any) -> selectors.SelectorKey:
+        raise NotImplementedError
+
+    def get_map(self) -> Mapping[Any, selectors.SelectorKey]:
+        raise NotImplementedError
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        self.timeout = timeout
+        ready, self.ready = self.ready, []
+        return [(selectors.SelectorKey(0, 0, READ, each), READ) for each in ready]
+
+
+class Turns(Dispatching, Polled):
+    """Its clock stands still but for what is charged."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = 0.0
+        self.clock = lambda: self.now
+        self.calls: list[str] = []
+
+    def turn(self, *ready: Ready) -> list[str]:
+        """Who was served in one turn."""
+        self.ready = list(ready)
+        self.calls = []
+        began = self.now
+        self.select(None)
+        assert self.now - began < SERVE_SECONDS + Busy.SECONDS
+        return self.calls
+
+
+class Busy:
+    """Takes two fifths of a turn for each call, and wants to be called again so often."""
+
+    SECONDS = SERVE_SECONDS / 2.5
+
+    def __init__(self, turns: Turns, name: str, again: int = 0) -> None:
+        self._turns, self._name, self._again = turns, name, again
+
+    def ready(self, events: int) -> None:
+        self._turns.calls.append(self._name + "+" * bool(events & AGAIN))
+        self._turns.now += self.SECONDS
+        if self._again:
+            self._again -= 1
+            self._turns.serve_again(self)
+
+
+def test_events_that_a_turn_has_no_time_for_come_first_in_the_next() -> None:
+    turns = Turns()
+    a, b, c, d, e, f = (Busy(turns, name) for name in "abcdef")
+    assert turns.turn(a, b, c, d, e) == ["a", "b", "c"]
+    assert turns.turn(f, e) == ["d", "e", "f"]
+    assert turns.timeout == 0, "nothing is waited for while somebody waits"
+    assert turns.turn() == []
+    assert turns.timeout is None
+
+
+def test_who_asks_to_be_called_again_is_served_behind_new_events_and_round_robin() -> None:
+    turns = Turns()
+    a, b = Busy(turns, "a", again=2), Busy(turns, "b", again=2)
+    new = Busy(turns, "new")
+    assert turns.turn(a, b) == ["a", "b"]
+    assert turns.turn(new) == ["a+", "new", "b+"]
+    assert turns.turn() == ["a+", "b+"]
+    assert turns.turn() == []
+
+
+def test_new_events_do_not_starve_who_asks_to_be_called_again() -> None:
+    turns = Turns()
+    greedy = [Busy(turns, name, again=100) for name in "ab"]
+    turns.turn(*greedy)
+    served = [turns.turn(*[Busy(turns, "new") for _ in range(10)]) for _ in range(4)]
+    assert [calls[0] for calls in served] == ["a+", "b+", "a+", "b+"]
+    assert all(calls.count("new") == 2 for calls in served)
+
+
+def test_timers_and_tasks_run_between_the_turns_of_those_who_wait() -> None:
+    with running_loop() as loop:
+        calls: list[str] = []
+
+        class Greedy:
+            def ready(self, _: int) -> None:
+                calls.append("greedy")
+                loop.selector.serve_again(self)
+
+        async def run() -> None:
+            loop.selector.serve_again(Greedy())
+            for _ in range(3):
+                await asyncio.sleep(0)
+                calls.append("task")
+
+        loop.run_until_complete(run())
+        assert calls[:5] == ["greedy", "task", "greedy", "task", "greedy"]

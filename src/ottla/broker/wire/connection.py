@@ -1,13 +1,14 @@
 """A client's connection without any I/O: bytes in, frames to dispatch, replies out in order.
 
-Every whole frame in the buffer is served before anything is sent. Requests of one connection are
-not held up by each other's waiting, but their replies leave in the order of the requests. A peer
-that does not read its replies is not read from either, nor is one for whose unfinished request
-there is no memory.
+Whole frames are served when they arrive, for a slice of the loop turn; the channel calls again for
+the rest, after other connections. Requests of one connection do not wait for each other's answers,
+but their replies leave in the order of the requests. Reading stops (the connection is muted) while
+the peer does not read its replies, while there is no memory for its unfinished request, and while a
+request holds back the ones behind it. Frames left when that ends are served in a later loop turn,
+never in the middle of the flush or the reply that ended it.
 
-Frames are served when they arrive, and also when a reply, a flush or free memory unmutes the
-connection, in the middle of that work. So the guard is here: an exception raised by a request, or
-by a callback of the connection's end, goes to `failed` and no further.
+An exception raised by a request, or by a callback of the connection's end, goes to `failed` and no
+further.
 """
 
 from collections import deque
@@ -28,7 +29,8 @@ from ottla.model.types import Monotonic
 
 REPLIES_WAITING_MAX = 256
 QUEUED_BYTES_MAX = 1 << 20
-ANSWERS_PER_TURN_MAX = 32  # Of those given at once; then others get their turn.
+# Of a loop turn, for a connection with several requests; then other connections are served.
+SLICE_SECONDS = 0.002
 LARGE_READ_BYTES_MAX = 1 << 20
 
 _INT32 = Struct(">i")
@@ -55,8 +57,10 @@ class Reply:
         self.connection.replied(self)
 
 
-# Serves the request that lies between two places in a buffer, and perhaps some that follow it, up
-# to a third; returns where the next one begins.
+# Serves the request between two positions in a buffer, and perhaps some that follow it, up to a
+# third; returns where the next one begins. A request that has to wait for the time it takes is not
+# served, and its connection is held: the position of its size is returned, and it is served again
+# after `release`.
 Serve = Callable[["Connection", memoryview, int, int, int], int]
 # Closes the connection, since serving it raised. Raises again an error that must end the process.
 Failed = Callable[["Connection", Exception], None]
@@ -65,12 +69,12 @@ Failed = Callable[["Connection", Exception], None]
 class Connection:
     __slots__ = (
         "_channel",
+        "_clock",
         "_failed",
         "_filled",
         "_holds",
         "_is_holding",
         "_is_muted",
-        "_is_yielding",
         "_large",
         "_large_size",
         "_memory",
@@ -81,6 +85,7 @@ class Connection:
         "frame_bytes_max",
         "idle_since",
         "is_closed",
+        "is_paid",
         "listener",
         "on_closed",
         "principal",
@@ -97,6 +102,7 @@ class Connection:
         failed: Failed,
         memory: RequestMemory,
         frame_bytes_max: int,
+        clock: Callable[[], float],
     ) -> None:
         self.listener = listener
         self.remote = channel.remote
@@ -109,15 +115,16 @@ class Connection:
         self._serve = serve
         self._failed = failed
         self._memory = memory
+        self._clock = clock
         self.frame_bytes_max = frame_bytes_max
         self.replies: deque[Reply] = deque()
         self._queued_bytes = 0
-        self._tail = b""  # The beginning of a frame, or whole frames while we are muted.
+        self._tail = bytearray()  # The beginning of a frame, or whole frames while we are muted.
         self._large: mmap | None = None
         self._large_size = self._filled = 0
-        self._is_muted = self._is_yielding = False
-        self._is_holding = self._waits_for_memory = False
+        self._is_muted = self._is_holding = self._waits_for_memory = False
         self._holds = 0  # Requests that no later one may overtake.
+        self.is_paid = False  # The next request has waited for the time that it takes.
 
     def buffer(self) -> memoryview:
         if self._large is not None:
@@ -138,9 +145,10 @@ class Connection:
         self.was_active = True
         if self._large is not None:
             self._filled += count
-            if self._filled == self._large_size:
+            is_complete = self._is_large_complete()
+            if is_complete:
                 self._serve_large(self._large)
-            elif not self._memory.hold(self, count):
+            if self._large is not None and not self._memory.hold(self, count) and not is_complete:
                 self._wait_for_memory()
             return
         memory = self._memory
@@ -162,7 +170,7 @@ class Connection:
                     if type(piece) is bytes:
                         self._queued_bytes += len(piece)
                 self._channel.send(pieces)
-        if self._is_muted and not self._is_congested():
+        if self._is_muted:
             self._unmute()
 
     def expect(self, reply: Reply) -> None:
@@ -171,8 +179,7 @@ class Connection:
 
     def sent(self) -> None:
         self._queued_bytes = 0
-        self._is_yielding = False
-        if self._is_muted and not self._is_congested():
+        if self._is_muted:
             self._unmute()
 
     def hold(self) -> None:
@@ -182,8 +189,7 @@ class Connection:
 
     def release(self) -> None:
         self._holds -= 1
-        if not self._is_congested():
-            self._unmute()
+        self._unmute()
 
     @property
     def is_waiting(self) -> bool:
@@ -202,7 +208,7 @@ class Connection:
             return
         self.is_closed = True
         self.replies.clear()
-        self._tail = b""
+        self._tail = bytearray()
         self._memory.release(self)
         if self._large is not None:
             large, self._large = self._large, None
@@ -214,9 +220,9 @@ class Connection:
                 self._failed(self, error)
 
     def _serve_all(self, view: memoryview, position: int, end: int) -> None:
-        """Serve the whole frames between two places of a buffer and keep what is left."""
-        frame_bytes_max = self.frame_bytes_max
-        size, expected = 0, len(self.replies)  # How many would wait if none were answered.
+        """Serve the whole frames between two positions of a buffer and keep the rest."""
+        frame_bytes_max, clock = self.frame_bytes_max, self._clock
+        size, slice_end = 0, 0.0
         while end - position >= 4:
             size = _INT32.unpack_from(view, position)[0]
             if not 0 < size <= frame_bytes_max:
@@ -225,15 +231,12 @@ class Connection:
             frame_end = position + 4 + size
             if frame_end > end:
                 break
-            if expected - len(self.replies) >= ANSWERS_PER_TURN_MAX:
-                self._is_yielding = True
-                self._channel.send(())  # Nothing; but `sent` will be called.
-            if (  # `_is_congested`, in place: it is asked for every frame.
+            if (  # `_is_congested`, in place, since it is asked for every frame; the slice is over.
                 self._queued_bytes > QUEUED_BYTES_MAX
                 or len(self.replies) > REPLIES_WAITING_MAX
                 or self._waits_for_memory
-                or self._is_yielding
                 or self._holds
+                or (slice_end and clock() >= slice_end)
             ):
                 self._mute()
                 break
@@ -243,23 +246,26 @@ class Connection:
                 self._failed(self, error)
             if self.is_closed:
                 return
-            expected += 1
+            if position < end:  # Else a look at the clock would be for nothing.
+                slice_end = slice_end or clock() + SLICE_SECONDS
         if position < end:
             self._keep(view[position:end], size)
+            if self._is_muted:
+                self._unmute()  # In later turns, if only the slice is over.
 
     def _keep(self, rest: memoryview, size: int) -> None:
         """Keep whole frames that may not be served yet, or the beginning of one."""
         if not self._is_muted and len(rest) >= 4 and size > LARGE_BYTES:
             self._begin_large(rest, size + 4)
             return
-        self._tail = bytes(rest)
+        self._tail = bytearray(rest)
         if len(rest) > FREE_BYTES:
             self._is_holding = True
             if not self._memory.hold(self, len(rest)) and not self._is_muted:
                 self._wait_for_memory()
 
     def _drop_tail(self) -> None:
-        self._tail = b""
+        self._tail = bytearray()
         if self._is_holding:
             self._is_holding = False
             self._memory.release(self)
@@ -277,12 +283,16 @@ class Connection:
             self._wait_for_memory()
 
     def _serve_large(self, large: mmap) -> None:
-        self._large = None
-        self._memory.release_when_flushed(self, large)
+        self._large = None  # Its batches may be staged, so that only a flush gives it back.
+        position = size = self._large_size
         try:
-            self._serve(self, memoryview(large), 4, self._large_size, self._large_size)
+            position = self._serve(self, memoryview(large), 4, size, size)
         except Exception as error:  # noqa: BLE001
             self._failed(self, error)
+        if position or self.is_closed:
+            self._memory.release_when_flushed(self, large)
+        else:
+            self._large = large  # It waits for its time.
 
     def _wait_for_memory(self) -> None:
         self._waits_for_memory = True
@@ -291,15 +301,13 @@ class Connection:
 
     def memory_is_free(self) -> None:
         self._waits_for_memory = False
-        if not self._is_congested():
-            self._unmute()
+        self._unmute()
 
     def _is_congested(self) -> bool:
         return (
             self._queued_bytes > QUEUED_BYTES_MAX
             or len(self.replies) > REPLIES_WAITING_MAX
             or self._waits_for_memory
-            or self._is_yielding
             or self._holds > 0
         )
 
@@ -309,12 +317,28 @@ class Connection:
             self._channel.pause_reading()
 
     def _unmute(self) -> None:
-        if self.is_closed or not self._is_muted:
+        """Go on in a later loop turn, if nothing keeps the connection muted any more."""
+        if not self._is_muted or self.is_closed or self._is_congested():
+            return
+        if self._tail or self._is_large_complete():
+            self._channel.serve_again(self._go_on)
+        else:
+            self._is_muted = False
+            self._channel.resume_reading()
+
+    def _go_on(self) -> None:
+        """Serve the frames that were left, unless something keeps the connection muted again."""
+        if not self._is_muted or self.is_closed or self._is_congested():
             return
         self._is_muted = False
-        if tail := self._tail:
+        if self._large is not None:
+            self._serve_large(self._large)
+        else:
+            tail = self._tail
             self._drop_tail()
-            # Not from the shared buffer: another connection's frames may be served there now.
-            self._serve_all(memoryview(bytearray(tail)), 0, len(tail))
+            self._serve_all(memoryview(tail), 0, len(tail))
         if not self._is_muted and not self.is_closed:
             self._channel.resume_reading()
+
+    def _is_large_complete(self) -> bool:
+        return self._large is not None and self._filled == self._large_size

@@ -49,7 +49,13 @@ class Connections:
         settings = self._settings()
         frame_bytes_max = settings.socket_request_max_bytes
         connection = Connection(
-            channel, listener, serve, self.failed, self._memory, frame_bytes_max
+            channel,
+            listener,
+            serve,
+            self.failed,
+            self._memory,
+            frame_bytes_max,
+            self._network.clock,
         )
         host = channel.remote.host
         host_max = settings.max_connections_per_ip_overrides.get(

@@ -28,7 +28,7 @@ from ottla.broker.wire.connection import Connection, Reply, Serve
 from ottla.broker.wire.connections import Connections
 from ottla.broker.wire.envelopes import unwrap
 from ottla.broker.wire.faults import Faults
-from ottla.broker.wire.memory import RequestMemory, Waiting
+from ottla.broker.wire.memory import RequestMemory
 from ottla.broker.wire.request_budget import cost_us, decode_request
 from ottla.broker.wire.request_context import Deciders, RequestContext
 from ottla.broker.wire.responses import send
@@ -79,7 +79,10 @@ class Dispatcher:
     def _serve(
         self, connection: Connection, frame: memoryview, position: int, end: int, _limit: int
     ) -> int:
-        """Serve one request. Raises whatever its bytes raise: the connection's guard decides."""
+        """Serve one request, or hold its connection until there is time to serve it.
+
+        Raises whatever its bytes raise: the connection's guard decides.
+        """
         context = self._context
         api_key, version, correlation_id, length = _HEADER.unpack_from(frame, position)
         entry = self._entries.get(api_key) or self._load(api_key)
@@ -96,42 +99,33 @@ class Dispatcher:
             position += 1
             if count:
                 position = skip_tags(frame, position, end, count)
-        context.metrics.requests[api_key] += 1
+        is_paid, connection.is_paid = connection.is_paid, False
         if (
             entry.raw is not None
+            and not is_paid  # Else it was refused there.
             and not context.faults.waiting
             and entry.raw(connection, frame, start, position, end)
         ):
+            context.metrics.requests[api_key] += 1
             return end
+        us = cost_us(api_key, end - position, is_async=entry.is_async)
+        if us and not is_paid and not context.scans.budget.take_share(us):
+            connection.hold()
+            context.spawn(self._pay(connection, us))
+            return start - 4
+        context.metrics.requests[api_key] += 1
         name = frame[client_id_start : client_id_start + min(max(length, 0), CLIENT_ID_BYTES_MAX)]
         client_id = str(name, "utf-8", "replace")
         reply = Reply(connection, correlation_id, version, client_id)
         connection.expect(reply)
-        body = frame[position:end]
-        us = cost_us(api_key, len(body))
-        if us and not context.scans.budget.take_share(us):
-            connection.hold()
-            context.spawn(self._serve_later(entry, api_key, bytes(body), reply, us))
-        else:
-            self._serve_body(entry, api_key, body, reply)
+        self._serve_body(entry, api_key, frame[position:end], reply)
         return end
 
-    async def _serve_later(
-        self, entry: Entry, api_key: int, body: bytes, reply: Reply, us: int
-    ) -> None:
-        """Serve a request in a turn that has the time for it; its connection is held."""
-        context, connection, waiting = self._context, reply.connection, Waiting()
-        context.memory.hold(waiting, len(body))
-        try:
-            await context.scans.budget.wait(us)
-            if not connection.is_closed:
-                self._serve_body(entry, api_key, memoryview(body), reply)
-        except Exception as error:  # noqa: BLE001  The connection's guard decides.
-            context.connections.failed(connection, error)
-        finally:
-            context.memory.release(waiting)
-            connection.release()
-            context.env.network.end_turn_soon()  # Others may wait for the memory.
+    async def _pay(self, connection: Connection, us: int) -> None:
+        """Let a held connection go on in a turn that has the time for its next request."""
+        await self._context.scans.budget.wait(us)
+        connection.is_paid = True
+        connection.release()
 
     def _serve_body(self, entry: Entry, api_key: int, body: memoryview, reply: Reply) -> None:
         if reply.version not in entry.versions:
@@ -145,6 +139,10 @@ class Dispatcher:
                 return
             reply = spoiled
         if entry.is_async:
+            if self._listener is Listener.BROKER:
+                # As Kafka does: else one client could have hundreds of these wait before another's
+                # first. Brokers and their controller must not wait for each other's decisions.
+                reply.connection.hold()
             self._context.spawn(self._run(entry, api_key, request, reply))
         else:
             try:
@@ -159,6 +157,9 @@ class Dispatcher:
             send(reply, await entry.handle(request, context, self._context))
         except Exception as error:  # noqa: BLE001
             self._failed(api_key, request, reply, error)
+        finally:
+            if self._listener is Listener.BROKER:
+                reply.connection.release()
 
     def _failed(self, api_key: int, request: object, reply: Reply, error: Exception) -> None:
         """Answer with an error what can be; a failed assert is a bug that ends the process."""

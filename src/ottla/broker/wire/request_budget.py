@@ -23,6 +23,7 @@ ELEMENTS_PER_PARTITION: Final = 8
 SHORT_BYTES: Final = 512  # Most requests, which cost what any request costs.
 BYTES_PER_US: Final = 4
 PRODUCE_US: Final = 100  # Its batches have their own cost.
+TASK_US: Final = 100  # To start the task of a request, decide on it, and answer.
 
 
 def decode_request(cls: type[M], body: Buffer, version: int, image: ClusterImage) -> M:
@@ -37,8 +38,9 @@ def decode_request(cls: type[M], body: Buffer, version: int, image: ClusterImage
         return decode(cls, body, version, elements_max=elements_max)
 
 
-def cost_us(api_key: int, size: int) -> int:
+def cost_us(api_key: int, size: int, *, is_async: bool) -> int:
     """What a request with a body of `size` bytes takes of a loop turn's budget."""
-    if size <= SHORT_BYTES:
-        return 0
-    return PRODUCE_US if api_key == ApiKey.PRODUCE else size // BYTES_PER_US
+    us = TASK_US if is_async else 0
+    if size > SHORT_BYTES:
+        us += PRODUCE_US if api_key == ApiKey.PRODUCE else size // BYTES_PER_US
+    return us

@@ -44,7 +44,7 @@ ASKED: Final = (
     ApiKey.DESCRIBE_TOPIC_PARTITIONS,
 )
 EXTREMES: Final = (0, 1, -1, -2, -3, -4, 2**31 - 1, 2**31, 2**63 - 1, -(2**63), 2**62)
-MUTED_BY: Final = 45  # So many answers mute a connection; what follows is served later.
+MUTED_BY: Final = 45  # So many requests take a slice of a loop turn; the rest is served later.
 PIECES_MAX: Final = 4
 _HEAD_BYTES: Final = 4  # API key and version: a mutation there would be another request.
 

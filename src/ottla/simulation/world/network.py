@@ -255,7 +255,7 @@ class SimulatedHost(Sockets):
         """One turn of the process: all sockets that are ready, then the end of the turn."""
         self._is_poll_due = False
         self.selector.select(0)
-        if self.selector.has_candidates:
+        if self.selector.is_poll_due:
             self._poll_soon()
 
     def _send_unsent(self) -> None:

@@ -6,12 +6,16 @@ ready. A change of a socket wakes the process that has registered it.
 
 import selectors
 from collections.abc import Callable, Mapping
-from typing import Any
+from itertools import count
+from typing import Any, Final
 
-from ottla.env.loop import Dispatching
+from ottla.env.loop import Dispatching, Ready
 from ottla.simulation.world.sockets import SimulatedListener, SimulatedSocket
 
 Polled = SimulatedSocket | SimulatedListener
+
+# Some tens of small requests are a connection's slice of a turn, and some hundreds a turn.
+LOOK_SECONDS: Final = 0.00005
 
 # ruff: noqa: ANN401  A selector's data is of any type.
 
@@ -57,16 +61,25 @@ class SimulatedDescriptors(selectors.BaseSelector):
             self._candidates[polled] = None
             self.on_ready()
 
-    @property
-    def has_candidates(self) -> bool:
-        return bool(self._candidates)
-
     def get_map(self) -> Mapping[Any, selectors.SelectorKey]:
         return self._keys
 
 
 class SimulatedSelector(Dispatching, SimulatedDescriptors):
-    """One process's selector."""
+    """One process's selector. Its clock charges the same time between any two looks at it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.clock = lambda: next(self._looks) * LOOK_SECONDS
+        self._looks = count()
+
+    def serve_again(self, ready: Ready) -> None:
+        super().serve_again(ready)
+        self.on_ready()
+
+    @property
+    def is_poll_due(self) -> bool:
+        return bool(self._candidates) or self.is_anyone_waiting
 
 
 def _nothing() -> None:

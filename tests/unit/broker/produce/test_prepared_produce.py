@@ -12,7 +12,7 @@ import pytest
 
 from ottla.broker.handlers import produce as handler
 from ottla.broker.produce import prepared_produce
-from ottla.broker.wire.connection import ANSWERS_PER_TURN_MAX, Connection
+from ottla.broker.wire.connection import SLICE_SECONDS, Connection
 from ottla.broker.wire.memory import LARGE_BYTES
 from ottla.model.errors import ErrorCode
 from ottla.model.principal import Principal
@@ -21,6 +21,7 @@ from ottla.protocol.header import RequestHeader, encode_request_header
 from ottla.protocol.messages import produce as wire
 from ottla.records.batch import Batch
 from ottla.records.record import read_records
+from ottla.simulation.world.selector import LOOK_SECONDS
 from tests.unit.broker.requests import batch, produce_request
 from tests.unit.broker.serving import (
     BROKER_RESOURCE,
@@ -33,6 +34,7 @@ from tests.unit.broker.serving import (
 )
 
 VERSIONS = range(3, 14)
+FRAMES_BEYOND_A_SLICE = 2 + round(SLICE_SECONDS / LOOK_SECONDS)
 
 
 @contextmanager
@@ -68,6 +70,9 @@ class Pair:
         fast.topic("warm")
         write_once(fast)
         for world in worlds:
+            # No slices: they would end at different requests, and a connection that is closed has
+            # sent the answers of earlier slices.
+            world.host.selector.clock = lambda: 0.0
             self.topic_id = world.topic("t", **topic)
         self.clients = [Client(world, "PLAINTEXT", "client") for world in worlds]
         self.count = 0
@@ -365,7 +370,8 @@ def test_cut_frame_behind_muted_connection_closes_only_its_connection(version: i
             client.feed(frame)
             world.settle()
             errors = world.broker.metrics.protocol_errors
-            client.feed(*[asking] * (ANSWERS_PER_TURN_MAX + 8), frame[:end])
+            client.feed(*[asking] * FRAMES_BEYOND_A_SLICE, frame[:end])
+            assert not client.channel.is_reading
             world.settle()
             assert not client.channel.is_open
             assert world.broker.metrics.protocol_errors == errors + 1

@@ -1,12 +1,15 @@
 """A connection is fed bytes by hand here: the channel only collects what it is given."""
 
+from collections.abc import Callable
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.broker.wire.connection import (
-    ANSWERS_PER_TURN_MAX,
     QUEUED_BYTES_MAX,
     REPLIES_WAITING_MAX,
+    SLICE_SECONDS,
     Connection,
     Reply,
 )
@@ -17,13 +20,14 @@ FRAME_BYTES_MAX = 1 << 20
 
 
 class Channel:
-    """Collects what is sent; the test says when it has left."""
+    """Collects what is sent; the test says when it has left, and when the next turn comes."""
 
     def __init__(self) -> None:
         self.remote = Address("client", 1)
         self.sent: list[bytes] = []
         self.is_reading = True
         self.connection: Connection
+        self.again: list[Callable[[], None]] = []
 
     def send(self, pieces: list[bytes]) -> None:
         self.sent += pieces
@@ -33,6 +37,14 @@ class Channel:
 
     def resume_reading(self) -> None:
         self.is_reading = True
+
+    def serve_again(self, serve: Callable[[], None]) -> None:
+        self.again = [serve]  # However often it was asked for.
+
+    def next_turn(self) -> None:
+        again, self.again = self.again, []
+        for serve in again:
+            serve()
 
     def close(self) -> None:
         self.connection.closed()
@@ -48,13 +60,22 @@ class Client:
         self.replies: list[Reply] = []
         self.errors: list[Exception] = []
         self.answer_at_once: bytes | None = b"ok"
+        self.now = 0.0
+        self.seconds_per_frame = 0.0
         self.connection = self.channel.connection = Connection(
-            self.channel, "PLAINTEXT", self.serve, self.failed, self.memory, FRAME_BYTES_MAX
+            self.channel,
+            "PLAINTEXT",
+            self.serve,
+            self.failed,
+            self.memory,
+            FRAME_BYTES_MAX,
+            lambda: self.now,
         )
 
     def serve(
         self, connection: Connection, frame: memoryview, start: int, end: int, _limit: int
     ) -> int:
+        self.now += self.seconds_per_frame
         self.frames.append(bytes(frame[start:end]))
         reply = Reply(connection, len(self.frames), 0, None)
         connection.expect(reply)
@@ -131,6 +152,7 @@ def test_a_peer_that_does_not_read_is_not_read_from() -> None:
     assert not client.channel.is_reading
     client.answer_at_once = b"ok"
     client.connection.sent()
+    client.channel.next_turn()
     assert client.frames == [b"1", b"2", b"3", b"4"]
     assert client.channel.is_reading
 
@@ -142,6 +164,7 @@ def test_requests_that_wait_for_their_answers_are_bounded() -> None:
     assert len(client.frames) == REPLIES_WAITING_MAX + 1
     for reply in client.replies[:20]:
         reply.complete((b"ok",))
+    client.channel.next_turn()
     assert len(client.frames) == REPLIES_WAITING_MAX + 10
     assert client.channel.is_reading
 
@@ -186,14 +209,96 @@ def test_unfinished_small_frames_are_bounded_over_all_connections() -> None:
     assert clients[0].frames == [b"x" * 100_000]
 
 
-def test_a_connection_with_many_requests_gives_others_their_turn() -> None:
+def test_connection_serves_frames_for_a_slice_and_the_rest_in_later_turns() -> None:
     client = Client()
-    client.feed(framed(*[b"x"] * (ANSWERS_PER_TURN_MAX + 10)))
-    assert len(client.frames) == ANSWERS_PER_TURN_MAX
+    bodies = [b"%d" % number for number in range(24)]
+    client.seconds_per_frame = SLICE_SECONDS / 10
+    client.feed(framed(*bodies))
+    assert 10 <= len(client.frames) <= 12
     assert not client.channel.is_reading
     client.connection.sent()
-    assert len(client.frames) == ANSWERS_PER_TURN_MAX + 10
+    assert len(client.frames) <= 12, "nothing is served in the middle of a flush"
+    for _ in range(2):
+        client.channel.next_turn()
+    assert client.frames == bodies
     assert client.channel.is_reading
+    assert client.memory.used_bytes == 0
+
+
+def test_connection_closed_in_its_slice_serves_nothing_in_later_turns() -> None:
+    client = Client()
+    client.seconds_per_frame = SLICE_SECONDS
+    client.feed(framed(*[b"x" * 1000] * 10))
+    served = len(client.frames)
+    assert 0 < served < 10
+    client.connection.close()
+    client.channel.next_turn()
+    assert len(client.frames) == served
+    assert client.memory.used_bytes == 0
+
+
+@pytest.mark.parametrize("size", [1, READ_BYTES_MAX * 3])
+def test_request_that_waits_for_its_time_is_served_whole_after_release(size: int) -> None:
+    client = Client()
+    serve = client.serve
+
+    def hold(connection: Connection, frame: memoryview, start: int, end: int, limit: int) -> int:
+        connection.hold()
+        return start - 4
+
+    body = bytes(range(256)) * (size // 256) or b"x"
+    client.connection._serve = hold
+    client.feed(framed(body))
+    assert client.frames == []
+    assert not client.channel.is_reading
+    assert client.memory.used_bytes == (len(body) + 4 if size > FREE_BYTES else 0)
+    client.connection._serve = serve
+    client.connection.release()
+    client.channel.next_turn()
+    client.memory.flushed()
+    assert client.frames == [body]
+    assert client.memory.used_bytes == 0
+    client.feed(framed(b"next"))
+    assert client.frames == [body, b"next"]
+
+
+def test_large_request_that_waits_for_its_time_gives_its_memory_back_when_closed() -> None:
+    client = Client()
+
+    def hold(connection: Connection, frame: memoryview, start: int, end: int, limit: int) -> int:
+        connection.hold()
+        return start - 4
+
+    client.connection._serve = hold
+    client.feed(framed(b"x" * READ_BYTES_MAX))
+    client.connection.close()
+    client.connection.release()
+    client.channel.next_turn()
+    assert client.memory.used_bytes == 0
+    assert not client.channel.is_reading
+
+
+def test_large_request_closed_by_its_service_keeps_its_bytes_until_the_flush() -> None:
+    """Its batches may be staged: the next large request must not be received over them."""
+    client, other = Client(), None
+    other = Client(client.memory)
+    served: list[memoryview] = []
+
+    def close(connection: Connection, frame: memoryview, start: int, end: int, limit: int) -> int:
+        served.append(frame[start:end])
+        connection.close()
+        return end
+
+    client.connection._serve = close
+    data = framed(b"x" * READ_BYTES_MAX)
+    while data:
+        buffer = client.connection.buffer()
+        count = min(len(buffer), len(data))
+        buffer[:count] = data[:count]
+        data = data[count:]
+        client.connection.received(count)
+    other.feed(framed(b"y" * READ_BYTES_MAX)[:-1])
+    assert bytes(served[0]) == b"x" * READ_BYTES_MAX
 
 
 def test_a_held_connection_serves_nothing_more_until_it_is_released() -> None:
@@ -213,9 +318,11 @@ def test_a_held_connection_serves_nothing_more_until_it_is_released() -> None:
     client.connection.sent()
     assert client.frames == [b"1"]
     client.connection.release()
+    client.channel.next_turn()
     assert client.frames == [b"1", b"2"]
     client.connection._serve = serve
     client.connection.release()
+    client.channel.next_turn()
     assert client.frames == [b"1", b"2", b"3"]
     assert client.channel.is_reading
 
@@ -246,6 +353,7 @@ def test_a_peer_that_goes_on_leaves_frames_alone_that_are_being_served() -> None
     busy.connection._serve = serve_and_let_go  # type: ignore[assignment]
     busy.feed(framed(b"first", b"second", b"third"))
     assert busy.frames == [b"first", b"second", b"third"]
+    held.channel.next_turn()
     assert len(held.frames) == REPLIES_WAITING_MAX + 10
 
 
@@ -280,18 +388,22 @@ def test_exception_of_a_large_request_goes_to_the_guard() -> None:
     assert_failed(client)
 
 
-def test_exception_of_a_request_served_by_a_reply_goes_to_the_guard() -> None:
+def test_exception_of_a_request_served_after_a_reply_goes_to_the_guard() -> None:
     client = Failing()
     client.answer_at_once = None
     client.feed(framed(*[b"good"] * (REPLIES_WAITING_MAX + 1), b"bad", b"after"))
     client.replies[0].complete((b"ok",))
+    client.channel.next_turn()
     assert_failed(client)
 
 
-def test_exception_of_a_request_served_after_sending_goes_to_the_guard() -> None:
+def test_exception_of_a_request_served_in_a_later_slice_goes_to_the_guard() -> None:
     client = Failing()
-    client.feed(framed(*[b"good"] * ANSWERS_PER_TURN_MAX, b"bad", b"after"))
-    client.connection.sent()
+    client.seconds_per_frame = SLICE_SECONDS
+    client.feed(framed(*[b"good"] * 3, b"bad", b"after"))
+    assert not client.errors
+    for _ in range(3):
+        client.channel.next_turn()
     assert_failed(client)
 
 

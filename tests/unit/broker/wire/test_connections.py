@@ -1,10 +1,23 @@
-"""How many connections there may be, and which of them are closed for their silence."""
+"""How many connections there may be, which are closed for their silence, and how they share a turn.
 
+Fairness is tested over real channels: each frame is charged to a clock of the test's own.
+"""
+
+import asyncio
+import socket
 import struct
+from collections.abc import Callable
 
 import pytest
 
+from ottla.broker.wire.connection import SLICE_SECONDS, Connection, Reply
+from ottla.broker.wire.memory import RequestMemory
+from ottla.env.channels import SocketChannel
 from ottla.env.log_limit import INTERVAL_SECONDS
+from ottla.env.loop import SERVE_SECONDS, DispatchLoop
+from ottla.env.network import Channel
+from ottla.env.sockets import SocketNetwork
+from ottla.env.workers import ThreadWorkers
 from ottla.model.errors import ProtocolError
 from ottla.protocol.messages import api_versions
 from tests.unit.broker.requests import fetch_request
@@ -150,3 +163,93 @@ def test_no_client_can_fill_the_log_with_its_mistakes(caplog: pytest.LogCaptureF
         world.pass_ms(round(INTERVAL_SECONDS * 1000))
         world.broker.connections.failed(clients[0].connection, ProtocolError("another"))
         assert "another (19 more since the last such line)" in caplog.text
+
+
+GREEDY = 10
+FRAME_SECONDS = 0.0005
+TURNS_MAX = 3
+
+
+class Shared:
+    """Connections over socket pairs that share a loop whose clock only the service moves."""
+
+    def __init__(self) -> None:
+        self.loop, self.workers = DispatchLoop(), ThreadWorkers()
+        self.network = SocketNetwork(self.loop, self.workers)
+        self.network.before_sending = self._flush
+        self.now = self._began = 0.0
+        self.loop.selector.clock = lambda: self.now
+        self.turns: list[float] = []  # The charged time of each.
+        self.staged: list[Reply] = []
+        self.memory = RequestMemory(64 << 20)
+        self.clients: list[socket.socket] = []
+
+    def connect(self) -> socket.socket:
+        here, there = socket.socketpair()
+        for each in (here, there):
+            each.setblocking(False)
+        SocketChannel(self.network, here, self._accept)
+        self.clients.append(there)
+        return there
+
+    def run(self, until: Callable[[], bool]) -> None:
+        async def wait() -> None:
+            async with asyncio.timeout(20):
+                while not until():  # noqa: ASYNC110  Each is a turn of the loop.
+                    await asyncio.sleep(0)
+
+        self.loop.run_until_complete(wait())
+
+    def close(self) -> None:
+        for client in self.clients:
+            client.close()
+        self.run(lambda: not self.loop.selector.is_anyone_waiting)
+        self.workers.close()
+        self.loop.close()
+
+    def _accept(self, channel: Channel) -> Connection:
+        def failed(_: Connection, error: Exception) -> None:
+            raise error
+
+        memory, clock = self.memory, self.network.clock
+        return Connection(channel, "PLAINTEXT", self._serve, failed, memory, 1 << 20, clock)
+
+    def _serve(
+        self, connection: Connection, frame: memoryview, start: int, end: int, _limit: int
+    ) -> int:
+        self.now += FRAME_SECONDS
+        reply = Reply(connection, 0, 0, None)
+        connection.expect(reply)
+        if frame[start] == ord("s"):  # Answered by the flush, as a produce is.
+            self.staged.append(reply)
+        else:
+            reply.complete((b"ok",))
+        return end
+
+    def _flush(self) -> None:
+        if self.now > self._began:
+            self.turns.append(self.now - self._began)
+            self._began = self.now
+        staged, self.staged = self.staged, []
+        for reply in staged:
+            reply.complete((b"ok",))
+        self.memory.flushed()
+
+
+@pytest.mark.parametrize("kind", [b"s", b"a"])
+def test_good_client_is_served_within_a_few_turns_while_others_pipeline(kind: bytes) -> None:
+    shared = Shared()
+    greedy, good = [shared.connect() for _ in range(GREEDY)], shared.connect()
+    frame = struct.pack(">i", 30) + kind * 30
+    for each in greedy:
+        each.send(frame * 2000)
+    shared.run(lambda: len(shared.turns) >= 2)
+    for _ in range(10):
+        good.send(frame)
+        turns_max = len(shared.turns) + TURNS_MAX
+        shared.run(lambda turns_max=turns_max: len(shared.turns) > turns_max)
+        assert good.recv(100) == b"ok"
+    assert max(shared.turns) <= SERVE_SECONDS + SLICE_SECONDS + 2 * FRAME_SECONDS
+    served = [len(each.recv(1 << 20)) for each in greedy]
+    assert max(served) - min(served) <= 2 * len(b"ok") * SLICE_SECONDS / FRAME_SECONDS
+    shared.close()

@@ -15,13 +15,14 @@ from ottla.protocol.messages import (
     api_versions,
     create_topics,
     describe_cluster,
+    describe_configs,
     join_group,
     list_groups,
     metadata,
 )
 from tests.unit.broker.grouping import QUICK, find
 from tests.unit.broker.requests import batch, produce_request, write
-from tests.unit.broker.serving import CONTROLLER, Client, Closed, World, serving
+from tests.unit.broker.serving import CONTROLLER, TOPIC_RESOURCE, Client, Closed, World, serving
 from tests.unit.groups.driving import joining
 
 NULL = b"\xff\xff"
@@ -323,3 +324,51 @@ def test_a_client_that_goes_while_its_long_request_waits_is_not_served() -> None
         client.close()
         world.settle()
         assert world.broker.memory.used_bytes == 0
+
+
+def configs_of(world: World, client: Client, name: str) -> int:
+    resource = describe_configs.DescribeConfigsResource(TOPIC_RESOURCE, name)
+    return client.send(describe_configs.Request([resource]))
+
+
+def test_requests_with_tasks_of_their_own_are_served_one_by_one_on_a_connection() -> None:
+    """Else the hundreds that one client has sent would all come before another's first."""
+    with serving() as world:
+        world.topic()
+        client, other = world.client(), world.client()
+        sent = [configs_of(world, client, "t") for _ in range(100)]
+        assert len(client.connection.replies) == 1
+        later = client.send(api_versions.Request("test", "1"), 3)
+        answers = configs_of(world, other, "t")
+        world.until(lambda: other.has_answer(answers))
+        assert not client.has_answer(sent[-1])
+        world.until(lambda: client.has_answer(later))
+        assert list(client.answers()) == [*sent, later]
+
+
+def test_decisions_of_a_controller_do_not_wait_for_each_other() -> None:
+    with serving() as world:
+        client = world.client(CONTROLLER)
+        for name in "ab":
+            client.send(create_topics.Request(topics=[create_topics.CreatableTopic(name, 1, 1)]))
+        assert len(client.connection.replies) == 2
+        world.settle()
+        assert {"a", "b"} <= set(world.broker.image.topics_by_name)
+
+
+def test_large_request_that_waits_for_its_time_stays_where_it_was_received() -> None:
+    with serving() as world:
+        world.topic("t")
+        long_metadata(world, world.client())  # The turn's budget is spent.
+        client = world.client()
+        request = produce_request(batch(b"x" * (300 << 10)), "t")
+        request.topic_data.append(produce_request(batch(b"y"), "missing").topic_data[0])
+        sent = client.send(request, 7)
+        assert not client.connection.replies
+        assert client.connection._large is not None
+        assert world.broker.metrics.requests[ApiKey.PRODUCE] == 0
+        world.settle()
+        codes = [t.partition_responses[0].error_code for t in client.answers()[sent].responses]
+        assert codes == [0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+        assert world.broker.memory.used_bytes == 0
+        assert world.broker.metrics.requests[ApiKey.PRODUCE] == 1

@@ -27,6 +27,7 @@ class End:
 
     def pause_reading(self) -> None: ...
     def resume_reading(self) -> None: ...
+    def serve_again(self, serve: Callable[[], None]) -> None: ...
 
     def close(self) -> None:
         assert self.peer is not None
@@ -46,7 +47,13 @@ class Timers:
 def ask(version: int) -> tuple[End, Connection, Reply]:
     end = End()
     connection = Connection(
-        end, "PLAINTEXT", lambda *_: None, lambda *_: None, RequestMemory(1 << 20), 1 << 20
+        end,
+        "PLAINTEXT",
+        lambda *_: None,
+        lambda *_: None,
+        RequestMemory(1 << 20),
+        1 << 20,
+        lambda: 0.0,
     )
     end.peer = connection
     reply = Reply(connection, 7, version, "client")

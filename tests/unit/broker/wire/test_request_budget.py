@@ -8,6 +8,7 @@ from ottla.broker.wire.request_budget import (
     ELEMENTS_FREE,
     ELEMENTS_PER_PARTITION,
     SHORT_BYTES,
+    TASK_US,
     cost_us,
     decode_request,
 )
@@ -48,6 +49,10 @@ def test_the_elements_of_a_request_are_bounded_by_what_exists() -> None:
 
 
 def test_short_requests_cost_nothing_beyond_the_ordinary() -> None:
-    assert cost_us(ApiKey.METADATA, SHORT_BYTES) == 0
-    assert cost_us(ApiKey.METADATA, 100_000) == 100_000 // BYTES_PER_US
-    assert cost_us(ApiKey.PRODUCE, 100_000) < TURN_US // 10
+    assert cost_us(ApiKey.METADATA, SHORT_BYTES, is_async=False) == 0
+    assert cost_us(ApiKey.METADATA, 100_000, is_async=False) == 100_000 // BYTES_PER_US
+    assert cost_us(ApiKey.PRODUCE, 100_000, is_async=False) < TURN_US // 10
+
+
+def test_request_with_a_task_of_its_own_takes_a_share_however_short() -> None:
+    assert cost_us(ApiKey.LIST_OFFSETS, SHORT_BYTES, is_async=True) == TASK_US
