@@ -2,13 +2,15 @@
 
 Hostile clients (`attacker.py`) send what no honest one does: mutated frames, pipelined behind muted
 connections, extreme numbers, batches that claim what they do not hold, bombs of every codec. Runs
-for OTTLA_HOSTILE_SECONDS from the seed OTTLA_HOSTILE_SEED (random unless set).
+for OTTLA_HOSTILE_SECONDS from the seed OTTLA_HOSTILE_SEED (random unless set). Greedy clients
+(`greedy_clients.py`) send honest requests, but pipelined without end.
 """
 
 import math
 import os
 import random
 import re
+import socket
 import subprocess
 import sys
 import threading
@@ -16,14 +18,17 @@ import time
 import urllib.request
 from collections import defaultdict
 from pathlib import Path
+from struct import pack
 from typing import Final
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, Message, Producer
 
+from ottla.protocol.apis import ApiKey
+from ottla.protocol.header import RequestHeader, encode_request_header
 from tests.conformance.broker_process import BrokerProcess, free_ports
 from tests.conformance.librdkafka import create
-from tests.process import attacker
+from tests.process import attacker, greedy_clients
 from tests.process.conftest import NewBroker
 from tests.process.test_memory import Growth
 
@@ -51,6 +56,10 @@ RECORDS_PER_SECOND: Final = 200
 GOOD_SECONDS_MAX: Final = 5.0
 TURN_SECONDS_MAX: Final = 0.1
 GROWTH_MB_MAX: Final = 500
+GREEDY_CONNECTIONS: Final = 10
+GREEDY_SECONDS: Final = 6.0
+# One turn is some 20 ms of CPU time, of which the broker gets a part on a busy machine.
+ROUND_TRIP_SECONDS_MAX: Final = 0.5
 
 
 class Good(threading.Thread):
@@ -217,3 +226,42 @@ def test_good_clients_do_not_notice_hostile_ones(new_broker: NewBroker) -> None:
 @pytest.mark.timeout(LONG_SECONDS + 120)
 def test_good_clients_do_not_notice_hostile_ones_for_long(new_broker: NewBroker) -> None:
     endure(new_broker, LONG_SECONDS)
+
+
+def round_trips(broker: BrokerProcess, seconds: float) -> list[float]:
+    """How long a client waits for each answer that asks one small thing after the other."""
+    frame = encode_request_header(RequestHeader(ApiKey.API_VERSIONS, 0, 1, "good"))
+    taken, end = [], time.monotonic() + seconds
+    with socket.create_connection(("127.0.0.1", broker.port), timeout=60) as connection:
+        answers = connection.makefile("rb")
+        while (began := time.monotonic()) < end:
+            connection.sendall(pack(">i", len(frame)) + frame)
+            size = int.from_bytes(answers.read(4), "big")
+            assert len(answers.read(size)) == size
+            taken.append(time.monotonic() - began)
+            time.sleep(0.005)
+    return sorted(taken)
+
+
+def p99_of(taken: list[float]) -> float:
+    return taken[len(taken) * 99 // 100]
+
+
+def test_small_requests_are_answered_while_others_pipeline(new_broker: NewBroker) -> None:
+    metrics = f"127.0.0.1:{free_ports(1)[0]}"
+    broker = new_broker(ottla_metrics_listener=metrics).start()
+    create(broker.bootstrap, "greedy")
+    idle = p99_of(round_trips(broker, 1.0))
+    before = turns(metrics)
+    order = [str(broker.port), str(GREEDY_SECONDS), str(GREEDY_CONNECTIONS), "greedy"]
+    with subprocess.Popen(
+        [sys.executable, greedy_clients.__file__, *order], stdout=subprocess.PIPE, text=True
+    ) as greedy:
+        taken = round_trips(broker, GREEDY_SECONDS)
+        sent = [int(count) for count in greedy.communicate(timeout=60)[0].split()]
+    busy, turn = p99_of(taken), longest_turn(before, turns(metrics))
+    tell(f"p99 {idle:.3f} s idle, {busy:.3f} s busy, longest turn {turn} s, greedy bytes {sent}")
+    assert busy < max(ROUND_TRIP_SECONDS_MAX, 20 * idle)
+    assert turn <= TURN_SECONDS_MAX
+    assert all(sent), "greedy clients are served as well"
+    assert broker.stop() == 0
