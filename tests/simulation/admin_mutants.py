@@ -14,7 +14,7 @@ from ottla.env.disk import Buffer
 from ottla.metadata.decisions import config_changes
 from ottla.model.errors import Refusal
 from ottla.model.types import Offset
-from ottla.records.batch import Batch
+from ottla.records.batch import Batch, walk_batches
 
 
 def keeps_the_elr_under_another_minimum(patch: pytest.MonkeyPatch) -> None:
@@ -36,19 +36,18 @@ class _Unchecked:
 
 def believes_damaged_batches(patch: pytest.MonkeyPatch) -> None:
     """A client does not compare checksums."""
-    batches_in = unpacking.batches_in
 
     def unchecked(data: Buffer) -> Iterator[_Unchecked]:
-        return (_Unchecked(batch) for batch in batches_in(data))
+        return (_Unchecked(batch) for batch in walk_batches(data))
 
-    patch.setattr(unpacking, "batches_in", unchecked)
+    patch.setattr(unpacking, "walk_batches", unchecked)
 
 
 def replicates_damaged_batches(patch: pytest.MonkeyPatch) -> None:
     """A follower appends batches whose checksum does not match."""
 
     def whole_batches(data: Buffer, offset: Offset, *, epoch_max: int) -> list[Batch]:
-        batches = [b for b in unpacking.batches_in(data) if b.next_offset > offset]
+        batches = [b for b in walk_batches(data) if b.next_offset > offset]
         return [batch for batch in batches if batch.leader_epoch <= epoch_max]
 
     patch.setattr(replica_fetcher, "whole_batches", whole_batches)

@@ -6,14 +6,14 @@ producers (KIP-98). All of that ends here.
 """
 
 from collections.abc import Iterable, Iterator
-from struct import Struct, error
+from struct import Struct
 from typing import NamedTuple
 
 from ottla.client.errors import ClientError
 from ottla.client.message import Message
 from ottla.env.disk import Buffer
 from ottla.model.types import Offset, TopicPartition
-from ottla.records.batch import LOG_OVERHEAD_BYTES, MAGIC, Batch
+from ottla.records.batch import MAGIC, Batch, walk_batches
 from ottla.records.record import BadRecords, read_records
 
 DECOMPRESSED_BYTES_MAX = 256 * 1024 * 1024
@@ -64,7 +64,9 @@ def unpack(
     """
     last: Batch | None = None
     messages: list[Message] = []
-    for batch in batches_in(data or b""):
+    for batch in walk_batches(data or b""):
+        if batch.magic != MAGIC:
+            raise CorruptBatch(f"a batch of format {batch.magic} came; only format 2 is read")
         if batch.next_offset <= offset:
             continue
         if not batch.is_valid:
@@ -85,20 +87,6 @@ def unpack(
     if origins is not None and last is not None:
         origins[topic_partition] = Origin(last.producer_id, last.producer_epoch, last.last_sequence)
     return messages, offset
-
-
-def batches_in(data: Buffer) -> Iterator[Batch]:
-    """The whole batches; a tail that was cut is left out."""
-    position = 0
-    while position + LOG_OVERHEAD_BYTES <= len(data):
-        try:
-            batch = Batch.parse(data, position)
-        except (ValueError, error):
-            return
-        if batch.magic != MAGIC:
-            raise CorruptBatch(f"a batch of format {batch.magic} came; only format 2 is read")
-        yield batch
-        position += batch.size
 
 
 def _messages_of(

@@ -4,6 +4,7 @@ The body is opaque here; `record` parses it. Offsets and the leader epoch preced
 CRC, so a broker assigns them without recomputing the checksum.
 """
 
+from collections.abc import Iterator
 from struct import Struct
 from typing import Final
 
@@ -212,6 +213,21 @@ class Batch:
             f"Batch(offsets {self.base_offset}-{self.last_offset}, {self.size} bytes, "
             f"epoch {self.leader_epoch}, codec {self.codec}, producer {self.producer_id})"
         )
+
+
+def walk_batches(data: Buffer) -> Iterator[Batch]:
+    """The whole batches of `data` in order; ends at a truncated one, or where no batch begins.
+
+    Neither checksum nor format is checked.
+    """
+    position, end = 0, len(data)
+    while end - position >= HEADER_BYTES:
+        try:
+            batch = Batch.parse(data, position)
+        except ValueError:
+            return
+        yield batch
+        position += batch.size
 
 
 def rewrite(

@@ -8,7 +8,7 @@ unreadable batches are returned unchanged.
 from typing import NamedTuple
 
 from ottla.model.types import Offset
-from ottla.records.batch import HEADER_BYTES, Batch
+from ottla.records.batch import Batch, walk_batches
 from ottla.records.record import BadRecords, decompress_body, read_bytes, read_varint
 from ottla.records.record_spans import skim
 
@@ -39,13 +39,10 @@ def fold(data: bytes, replaced: tuple[bytes, ...]) -> Folded:
         latest.clear()
 
     next_offset: Offset | None = None
-    position = count = 0
-    while len(data) - position >= HEADER_BYTES and count < RECORDS_MAX:
-        try:
-            batch = Batch.parse(data, position)
-        except ValueError:
-            break  # The next call starts with it.
-        position += batch.size
+    count = 0
+    for batch in walk_batches(data):  # The next call starts with a truncated one.
+        if count >= RECORDS_MAX:
+            break
         next_offset = batch.next_offset
         found = None if batch.is_control or batch.is_transactional else stored(batch)
         if found is None:

@@ -67,6 +67,13 @@ def test_bytes_that_were_changed_are_never_shown() -> None:
         unpack(PLACE, bytes(data), offset=0)
 
 
+def test_a_batch_of_another_format_is_refused() -> None:
+    data = bytearray(batch(0, "a"))
+    data[16] = 1
+    with pytest.raises(CorruptBatch, match="format 1"):
+        values(bytes(data))
+
+
 def test_the_time_of_a_batch_stamped_by_the_broker_is_the_brokers() -> None:
     data = batch(0, "a", append_time=777)
     (message,), _ = unpack(PLACE, data, offset=0)

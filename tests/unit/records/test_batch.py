@@ -1,6 +1,6 @@
 import pytest
 
-from ottla.records.batch import HEADER_BYTES, SEQUENCE_MAX, Batch
+from ottla.records.batch import HEADER_BYTES, SEQUENCE_MAX, Batch, walk_batches
 from ottla.records.record import Record, build_batch
 
 RECORDS = [Record(5 + i, 1000 + i, b"k", b"v" * i) for i in range(3)]
@@ -99,3 +99,18 @@ def test_parse_refuses_a_length_below_the_header() -> None:
 
 def test_a_batch_shows_its_offsets() -> None:
     assert "5-7" in repr(batch())
+
+
+@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
+def test_a_walk_gives_the_whole_batches_and_leaves_a_truncated_one_out(kind: type) -> None:
+    one = bytes(batch().data)
+    for size, count in ((0, 0), (11, 0), (len(one) - 1, 0), (len(one), 1), (2 * len(one) + 61, 2)):
+        found = list(walk_batches(kind((one * 3)[:size])))
+        assert [bytes(each.data) for each in found] == [one] * count
+
+
+@pytest.mark.parametrize("length", [-12, 0, 48])
+def test_a_walk_ends_where_no_batch_begins(length: int) -> None:
+    one = bytes(batch().data)
+    broken = one[:8] + length.to_bytes(4, "big", signed=True) + one[12:]
+    assert len(list(walk_batches(one + broken + one))) == 1

@@ -17,7 +17,7 @@ from ottla.model.types import NodeId, Offset, TopicPartition, Uuid
 from ottla.quorum.election_state import ElectionState
 from ottla.quorum.leadership import Leader
 from ottla.quorum.voters import Voters
-from ottla.records.batch import HEADER_BYTES, Batch
+from ottla.records.batch import Batch, walk_batches
 from ottla.storage.log import Log
 
 READ_BYTES = 1 << 20
@@ -211,13 +211,8 @@ def _batches(log: Log, offset: Offset, end: Offset) -> Iterator[Batch]:
     while offset < end:
         found = log.read(offset, READ_BYTES, end_offset=end)
         assert found is not None, "only offsets of the log are read"
-        data, position, first = found.read(), 0, offset
-        while position + HEADER_BYTES <= len(data):
-            size = int.from_bytes(data[position + 8 : position + 12]) + 12
-            if position + size > len(data):
-                break
-            batch = Batch(data[position : position + size])
-            position += size
+        first = offset
+        for batch in walk_batches(found.read()):
             if batch.last_offset >= offset:
                 yield batch
                 offset = batch.next_offset

@@ -3,7 +3,7 @@
 from ottla.model.types import Offset
 from ottla.protocol.messages import fetch as wire
 from ottla.protocol.varint import Buffer
-from ottla.records.batch import HEADER_BYTES, OFFSET_AND_LENGTH, Batch
+from ottla.records.batch import Batch, walk_batches
 from ottla.storage.log import Log
 
 
@@ -29,16 +29,8 @@ def whole_batches(
     its predecessor ends, one of both is wrong, and neither is taken.
     """
     batches: list[Batch] = []
-    position, size, expected, after_gap_max = 0, len(data), offset, high_watermark
-    while size - position >= HEADER_BYTES:
-        _, length = OFFSET_AND_LENGTH.unpack_from(data, position)
-        if position + OFFSET_AND_LENGTH.size + length > size:
-            break
-        try:
-            batch = Batch.parse(data, position)
-        except ValueError:
-            break
-        position += batch.size
+    expected, after_gap_max = offset, high_watermark
+    for batch in walk_batches(data):
         if batch.next_offset <= offset and not batches:
             after_gap_max = (
                 offset  # Nobody asked for that batch: it may be the one that is missing.

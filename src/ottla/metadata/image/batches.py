@@ -5,7 +5,6 @@ BeginTransaction and EndTransaction, so that a crash in between leaves nothing o
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from struct import error as struct_error
 from typing import Final
 
 from ottla.metadata.image.features import has_transactions, record_version
@@ -30,7 +29,7 @@ from ottla.protocol.metadata_records import (
     decode_record,
     encode_record,
 )
-from ottla.records.batch import Batch
+from ottla.records.batch import Batch, walk_batches
 from ottla.records.record import BadRecords, Record, build_batch, read_records
 
 BATCH_BYTES_MAX: Final = 8 * 1024 * 1024  # Kafka's limit.
@@ -102,16 +101,14 @@ def _size(values: Sequence[bytes]) -> int:
 
 def batches_in(data: bytes, path: str, first_position: int = 0) -> Iterator[tuple[int, Batch]]:
     """Each batch with its position; Damaged for a missing batch or a failed checksum."""
-    position = 0
-    while position < len(data):
-        try:
-            batch = Batch.parse(data, position)
-        except (ValueError, struct_error) as error:
-            raise Damaged(path, first_position + position, f"no whole batch: {error}") from None
+    position = first_position
+    for batch in walk_batches(data):
         if not batch.is_valid:
-            raise Damaged(path, first_position + position, "a batch whose checksum is wrong")
-        yield first_position + position, batch
+            raise Damaged(path, position, "a batch whose checksum is wrong")
+        yield position, batch
         position += batch.size
+    if position < first_position + len(data):
+        raise Damaged(path, position, "no whole batch begins here")
 
 
 def read_metadata(

@@ -4,12 +4,11 @@ A broker sends batches as they lie on its disk: the first may begin below the of
 last may be cut, and markers and aborted transactions are among them. Only headers are read here.
 """
 
-from struct import error
 from typing import NamedTuple
 
 from ottla.client.unpacking import Transactions
 from ottla.model.types import Offset
-from ottla.records.batch import HEADER_BYTES, LOG_OVERHEAD_BYTES, MAGIC, Batch, Buffer
+from ottla.records.batch import HEADER_BYTES, MAGIC, Batch, Buffer, walk_batches
 from ottla.spark.errors import Unreadable
 
 
@@ -33,11 +32,7 @@ def scan(
     placed: list[Placed] = []
     position = 0
     next_offset = offset
-    while position + LOG_OVERHEAD_BYTES <= len(data):
-        try:
-            batch = Batch.parse(data, position)
-        except (ValueError, error):
-            break  # The tail was cut.
+    for batch in walk_batches(data):
         if batch.magic != MAGIC:
             raise Unreadable(f"{place} holds a batch of format {batch.magic}; only 2 can be read")
         start, position = position + HEADER_BYTES, position + batch.size

@@ -7,13 +7,13 @@ from itertools import count as counting
 
 import pytest
 
-from ottla.client.unpacking import batches_in
 from ottla.model.errors import ErrorCode
 from ottla.protocol.apis import ApiKey
 from ottla.protocol.codec import encode
 from ottla.protocol.header import RequestHeader, encode_request_header
 from ottla.protocol.messages import produce as wire
 from ottla.records.admission import Admission
+from ottla.records.batch import walk_batches
 from ottla.records.inspection import RECORD_ERRORS_MAX
 from ottla.records.record import Record, build_batch
 from ottla.simulation.world.clock import WALL_START_MS
@@ -501,7 +501,7 @@ def test_append_time_does_not_go_back_while_a_worker_admits() -> None:
         held = only(client.answer_to(first))
         assert (other.base_offset, held.base_offset) == (0, 1)
         assert held.log_append_time_ms >= other.log_append_time_ms > WALL_START_MS
-        last = list(batches_in(world.log_bytes()))[-1]
+        last = list(walk_batches(world.log_bytes()))[-1]
         assert (last.max_timestamp, last.is_valid) == (held.log_append_time_ms, True)
 
 
