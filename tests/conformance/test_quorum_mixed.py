@@ -86,7 +86,7 @@ def test_each_of_them_leads_the_others(tmp_path: Path) -> None:
 def test_a_broker_of_either_kind_passes_requests_on_to_a_controller_of_the_other(
     tmp_path: Path,
 ) -> None:
-    """Kafka's does so in an Envelope, ours without."""
+    """Both do so in an Envelope."""
     nodes = mixed(tmp_path)
     try:
         nodes.start()

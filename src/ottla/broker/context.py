@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from ottla.broker.settings.settings import Settings
 from ottla.env.environment import Environment
 from ottla.metadata.image.image import ClusterImage
+from ottla.model.principal import Origin
 from ottla.model.types import Millis, Monotonic, NodeId
 
 
@@ -54,8 +55,11 @@ class ClusterView(Protocol):
     @property
     def voter_count(self) -> int: ...
 
-    async def submit(self, request: object) -> Any:  # noqa: ANN401
-        """The active controller's response, once committed; raises its Refusal."""
+    async def submit(self, request: object, origin: Origin | None = None) -> Any:  # noqa: ANN401
+        """The active controller's response, once committed; raises its Refusal.
+
+        `origin` is the client on whose behalf the request is, if it is not this broker's own.
+        """
 
 
 class BrokerContext(Node, ClusterView, Protocol):

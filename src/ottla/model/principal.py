@@ -13,4 +13,12 @@ class Principal(NamedTuple):
         return f"{self.type}:{self.name}"
 
 
+class Origin(NamedTuple):
+    """On whose behalf a request is: also if a broker forwards it."""
+
+    principal: Principal
+    client_id: str
+    host: str  # The client's address.
+
+
 ANONYMOUS: Final = Principal("User", "ANONYMOUS")

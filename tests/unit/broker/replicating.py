@@ -137,7 +137,7 @@ class SharedQuorum:
             self._log.loop.call_later(0.001, self.read)
         return answer
 
-    async def submit(self, request: Any) -> Any:
+    async def submit(self, request: Any, _: object = None) -> Any:
         return await self.decide(request)
 
     async def join(self) -> None: ...

@@ -9,12 +9,15 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from ottla.broker.wire.apis import is_enveloped
+from ottla.broker.wire.envelopes import opened, wrap
 from ottla.client.connection import Connection
 from ottla.client.dialer import Dialer
 from ottla.client.errors import ClientError, NotServed, error_code
 from ottla.env.clock import Clock
 from ottla.env.network import Address, Network
 from ottla.model.errors import ErrorCode, Refusal
+from ottla.model.principal import Origin
 from ottla.model.types import Millis
 from ottla.protocol.apis import response_class
 from ottla.protocol.messages import (
@@ -22,6 +25,7 @@ from ottla.protocol.messages import (
     create_partitions,
     create_topics,
     delete_topics,
+    envelope,
     incremental_alter_configs,
 )
 
@@ -61,12 +65,16 @@ class ControllerChannel:
         request: Any,  # noqa: ANN401
         is_ours: Callable[[], bool],
         timeout_ms: Millis = FORWARD_MS_MAX,
+        origin: Origin | None = None,
     ) -> Any:  # noqa: ANN401
-        """The active controller's response; None if this node has become it meanwhile."""
+        """The active controller's response; None if this node has become it meanwhile.
+
+        A request on behalf of a client goes in an Envelope, if brokers forward it so.
+        """
         give_up_at = self._clock.monotonic() + timeout_ms
         while not is_ours():
             try:
-                response = await self._attempt(request)
+                response = await self._attempt(request, origin)
             except NotServed as error:
                 raise Refusal(ErrorCode.UNSUPPORTED_VERSION, str(error)) from error
             except ClientError as error:
@@ -94,13 +102,19 @@ class ControllerChannel:
         if self._connection is not None:
             self._connection.close()
 
-    async def _attempt(self, request: Any) -> Any:  # noqa: ANN401
+    async def _attempt(self, request: Any, origin: Origin | None) -> Any:  # noqa: ANN401
         connection = await self._connected()
         if connection is None:
             return None
-        return await connection.ask(
-            request, response_class(request.API_KEY), timeout_ms=self._answer_ms_max
-        )
+        response, timeout_ms = response_class(request.API_KEY), self._answer_ms_max
+        if origin is None or not is_enveloped(request.API_KEY):
+            return await connection.ask(request, response, timeout_ms=timeout_ms)
+        version = connection.version_for(type(request))
+        sent = wrap(request, version, origin)
+        answer = await connection.ask(sent, envelope.Response, timeout_ms=timeout_ms)
+        if answer.error_code == ErrorCode.NOT_CONTROLLER:
+            return None
+        return opened(answer, response, version)
 
     async def _connected(self) -> Connection | None:
         async with self._opening:

@@ -8,6 +8,7 @@ from ottla.broker.machines.answer import Answer, refused
 from ottla.env.environment import Environment
 from ottla.env.network import Address
 from ottla.model.errors import ErrorCode, Refusal
+from ottla.model.principal import Origin
 from ottla.model.types import Millis
 from ottla.protocol.messages import broker_heartbeat
 from ottla.quorum.machine import Quorum
@@ -34,14 +35,19 @@ class ControllerRequests:
         )
         self._is_closed = False
 
-    async def submit(self, request: object) -> Any:  # noqa: ANN401
-        """The active controller's response, once committed; raises the Refusal it gives instead."""
+    async def submit(self, request: object, origin: Origin | None = None) -> Any:  # noqa: ANN401
+        """The active controller's response, once committed; raises the Refusal it gives instead.
+
+        `origin` is the client on whose behalf the request is, if it is not this broker's own.
+        """
         while True:
             if self._commits.active is None:
                 channel = self.channel
                 if isinstance(request, broker_heartbeat.Request):
                     channel = self.heartbeats
-                response = await channel.ask(request, lambda: self._commits.active is not None)
+                response = await channel.ask(
+                    request, lambda: self._commits.active is not None, origin=origin
+                )
                 if response is not None:
                     return response
             try:

@@ -31,8 +31,8 @@ class GroupContext(BrokerContext, Protocol):
 
 def command_of(request: object, reply: Reply) -> GroupCommand:
     """Kafka shows a client's address with a slash before it, and so do its tools."""
-    host = f"/{reply.connection.remote.host}"
-    return GroupCommand(request, reply.version, reply.client_id or "", host)
+    origin = reply.origin
+    return GroupCommand(request, reply.version, origin.client_id, f"/{origin.host}")
 
 
 def coordinate(request: Any, reply: Reply, broker: GroupContext) -> None:

@@ -40,7 +40,9 @@ async def _elsewhere(
 ) -> wire.Response:
     if context.connection.listener in broker.settings.controller_listener_names:
         return _refused(request, ErrorCode.NOT_LEADER_OR_FOLLOWER, None)
-    response = await broker.quorum.requests.channel.ask(request, lambda: False)
+    response = await broker.quorum.requests.channel.ask(
+        request, lambda: False, origin=context.origin
+    )
     assert isinstance(response, wire.Response), "the controller answers in kind"
     if context.version < NODES_SINCE:
         response.nodes = []

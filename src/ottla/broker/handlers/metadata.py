@@ -41,7 +41,7 @@ def handle(request: wire.Request, reply: Reply, broker: MetadataContext) -> None
     _check(request, reply.version)
     missing = _to_create(request, reply.version, broker)
     if missing:
-        broker.spawn(_create(missing, broker, lambda: _answer(request, reply, broker)))
+        broker.spawn(_create(missing, reply, broker, lambda: _answer(request, reply, broker)))
     elif broker.peer_liveness.doubted:
         leaders = {p.leader for t in _topics(request, reply, broker) for p in t.partitions.values()}
         broker.peer_liveness.hold(leaders, lambda: _answer(request, reply, broker))
@@ -97,7 +97,9 @@ def _to_create(request: wire.Request, version: int, broker: MetadataContext) -> 
     ]
 
 
-async def _create(names: list[str], broker: MetadataContext, then: Callable[[], None]) -> None:
+async def _create(
+    names: list[str], reply: Reply, broker: MetadataContext, then: Callable[[], None]
+) -> None:
     """Whatever becomes of it, the image tells: a topic that failed is answered as unknown."""
     topics = [
         create_topics.CreatableTopic(name=name, num_partitions=-1, replication_factor=-1)
@@ -105,7 +107,7 @@ async def _create(names: list[str], broker: MetadataContext, then: Callable[[], 
     ]
     wanted = create_topics.Request(topics=topics, timeout_ms=CREATE_TIMEOUT_MS)
     with suppress(Refusal):
-        await broker.submit(wanted)
+        await broker.submit(wanted, reply.origin)
     broker.partitions.hosting.when_hosted(then)
 
 

@@ -49,6 +49,7 @@ from ottla.env.network import Address, Channel, Listening, Peer, SocketOptions
 from ottla.metadata.image.cluster import BROKER_RESOURCE, Topic
 from ottla.metadata.image.delta import ImageDelta
 from ottla.metadata.image.image import ClusterImage
+from ottla.model.principal import Origin
 from ottla.model.types import Millis, Monotonic, NodeId
 
 logger = logging.getLogger(__name__)
@@ -139,8 +140,8 @@ class Broker:
     def voter_count(self) -> int:
         return self.quorum.voter_count
 
-    async def submit(self, request: object) -> Any:  # noqa: ANN401
-        return await self.quorum.requests.submit(request)
+    async def submit(self, request: object, origin: Origin | None = None) -> Any:  # noqa: ANN401
+        return await self.quorum.requests.submit(request, origin)
 
     async def start(self) -> None:
         """Raises one clear sentence (OSError, SettingsError, Damaged ...) if it cannot be."""
@@ -257,7 +258,7 @@ class Broker:
             self._listening[endpoint.name] = listening
             self.addresses[endpoint.name] = listening.address
 
-    async def _decide(self, request: object) -> Any:  # noqa: ANN401
+    async def _decide(self, request: object, _: Origin) -> Any:  # noqa: ANN401
         return await self.quorum.requests.decide(request)
 
     def _ask_quorum(self, request: Any, on_answer: Callable[[Any], None]) -> None:  # noqa: ANN401

@@ -24,7 +24,7 @@ from ottla.broker.wire.memory import (
     RequestMemory,
 )
 from ottla.env.network import Channel, Piece
-from ottla.model.principal import ANONYMOUS
+from ottla.model.principal import ANONYMOUS, Origin
 from ottla.model.types import Monotonic
 
 REPLIES_WAITING_MAX = 256
@@ -49,6 +49,11 @@ class Reply:
         self.version = version
         self.client_id = client_id
         self.pieces: Sequence[Piece] | None = None
+
+    @property
+    def origin(self) -> Origin:
+        connection = self.connection
+        return Origin(connection.principal, self.client_id or "", connection.remote.host)
 
     def complete(self, pieces: Sequence[Piece]) -> None:
         """Give the whole frame, its size and header included; nothing at all for acks=0."""

@@ -151,8 +151,7 @@ class Dispatcher:
                 self._failed(api_key, request, reply, error)
 
     async def _run(self, entry: Entry, api_key: int, request: Any, reply: Reply) -> None:
-        submit = self._deciders.submit
-        context = RequestContext(reply.version, reply.client_id, reply.connection, submit)
+        context = RequestContext(reply.version, reply.origin, reply.connection, self._deciders)
         try:
             send(reply, await entry.handle(request, context, self._context))
         except Exception as error:  # noqa: BLE001

@@ -4,6 +4,7 @@ import pytest
 
 from ottla.broker.wire.apis import APIS, Api, Listener, error_response
 from ottla.model.errors import ErrorCode, Refusal
+from ottla.model.principal import ANONYMOUS, Origin
 from ottla.protocol.apis import ApiKey
 from ottla.protocol.messages import (
     allocate_producer_ids,
@@ -96,8 +97,9 @@ def test_a_controller_that_is_not_the_active_one_says_so_and_forwards_nothing() 
         cluster.start()
         follower = cluster.followers[0].broker
         request = create_topics.Request([create_topics.CreatableTopic("t", 1, 1)])
+        origin = Origin(ANONYMOUS, "", "client")
         with pytest.raises(Refusal) as refused:
-            cluster.run(follower.dispatchers[CONTROLLER]._deciders.submit(request))
+            cluster.run(follower.dispatchers[CONTROLLER]._deciders.submit(request, origin))
         assert refused.value.code == ErrorCode.NOT_CONTROLLER
         assert cluster.followers[0].create("t") == 0
 

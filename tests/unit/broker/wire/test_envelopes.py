@@ -7,11 +7,13 @@ import pytest
 from ottla.broker.wire import responses
 from ottla.broker.wire.connection import Connection
 from ottla.broker.wire.request_context import RequestContext
-from ottla.model.errors import ErrorCode
+from ottla.model.errors import ErrorCode, Refusal
+from ottla.model.principal import ANONYMOUS, Origin, Principal
 from ottla.protocol.apis import ApiKey
 from ottla.protocol.codec import decode, encode
 from ottla.protocol.header import RequestHeader, decode_response_header, encode_request_header
 from ottla.protocol.messages import create_topics, envelope, metadata, unregister_broker
+from ottla.protocol.principal import encode_principal
 from tests.unit.broker.quorum_cluster import cluster_of
 from tests.unit.broker.serving import Client, serving
 
@@ -21,7 +23,7 @@ CONTROLLER = "CONTROLLER"
 def wrapped(request: Any, version: int) -> envelope.Request:  # noqa: ANN401
     header = RequestHeader(request.API_KEY, version, 77, "someone")
     data = encode_request_header(header) + encode(request, version)
-    return envelope.Request(data, b"\0\0\0", b"\x7f\0\0\1")
+    return envelope.Request(data, encode_principal(ANONYMOUS), b"\x7f\0\0\1")
 
 
 def unwrapped(answer: envelope.Response, kind: type[Any], version: int) -> Any:  # noqa: ANN401
@@ -87,7 +89,9 @@ def test_only_what_is_decided_here_is_taken_out(
 def test_a_request_that_is_cut_short_is_refused() -> None:
     whole = wrapped(create_topics.Request([create_topics.CreatableTopic("t", 1, 1)]), 7)
     with serving() as world:
-        cut = envelope.Request(whole.request_data[:-9], None, b"")
+        cut = envelope.Request(
+            whole.request_data[:-9], whole.request_principal, whole.client_host_address
+        )
         answer = world.client(CONTROLLER).ask(cut, 0)
         assert answer.error_code == ErrorCode.INVALID_REQUEST
 
@@ -109,6 +113,54 @@ def test_a_controller_that_is_not_the_active_one_says_so_outside() -> None:
         dispatcher = follower.dispatchers[CONTROLLER]
         request = wrapped(create_topics.Request([create_topics.CreatableTopic("t", 1, 1)]), 7)
         connection = Connection.__new__(Connection)
-        context = RequestContext(0, None, connection, dispatcher._deciders.submit)
+        context = RequestContext(
+            0, Origin(ANONYMOUS, "", "client"), connection, dispatcher._deciders
+        )
         answer = cluster.run(dispatcher._unwrap(request, context, None))
         assert (answer.error_code, answer.response_data) == (ErrorCode.NOT_CONTROLLER, None)
+
+
+@pytest.mark.parametrize("principal", [None, b"", b"\0\0\0", b"\0\1\x05User\1\0\0"])
+def test_an_envelope_without_a_principal_is_refused(principal: bytes | None) -> None:
+    whole = wrapped(create_topics.Request([create_topics.CreatableTopic("t", 1, 1)]), 7)
+    whole.request_principal = principal
+    with serving() as world:
+        answer = world.client(CONTROLLER).ask(whole, 0)
+        assert answer.error_code == ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE
+        assert "t" not in world.broker.image.topics_by_name
+
+
+def test_a_forwarded_request_keeps_its_client_and_principal() -> None:
+    origin = Origin(Principal("User", "alice"), "app", "10.1.2.3")
+    with cluster_of(3) as cluster:
+        cluster.start()
+        dispatcher = cluster.leader.broker.dispatchers[CONTROLLER]
+        decide, heard = dispatcher._deciders.submit, []
+
+        async def noting(request: Any, origin: Origin) -> Any:  # noqa: ANN401
+            heard.append((type(request), origin))
+            return await decide(request, origin)
+
+        dispatcher._deciders = dispatcher._deciders._replace(submit=noting)
+        request = create_topics.Request([create_topics.CreatableTopic("t", 1, 1)])
+        broker = cluster.followers[0].broker
+        made = cluster.run(broker.submit(request, origin))
+        assert made.topics[0].error_code == 0
+        assert (create_topics.Request, origin) in heard
+        requests = dispatcher._context.metrics.requests
+        assert requests[ApiKey.ENVELOPE] == 1
+        own = create_topics.Request([create_topics.CreatableTopic("own", 1, 1)])
+        assert cluster.run(broker.submit(own)).topics[0].error_code == 0
+        assert dispatcher._context.metrics.requests[ApiKey.ENVELOPE] == 1, (
+            "its own is sent as it is"
+        )
+
+
+def test_a_refusal_of_a_forwarded_request_is_raised_as_from_beside_us() -> None:
+    with cluster_of(3) as cluster:
+        cluster.start()
+        origin = Origin(ANONYMOUS, "app", "::1")
+        for node in cluster.nodes.values():
+            with pytest.raises(Refusal) as refused:
+                cluster.run(node.broker.submit(unregister_broker.Request(77), origin))
+            assert refused.value.code == ErrorCode.BROKER_ID_NOT_REGISTERED
