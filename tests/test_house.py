@@ -52,7 +52,7 @@ TESTED_ELSEWHERE = {
     "metadata/configs/*.py": "tests/unit/metadata/configs/test_catalogue.py takes every table",
     **{
         f"cdc/{name}.py": "tests/cdc has a real PostgreSQL"
-        for name in ("catalogue", "following", "rows", "setup", "snapshot", "stream", "tail")
+        for name in ("catalogue", "rows", "setup", "slot_reader", "snapshot", "stream", "tail")
     },
 }
 
@@ -78,7 +78,7 @@ WIDE_MODULES = {
     "broker/handlers/produce.py": 13,
     "broker/partitions/partitions.py": 13,
     "broker/wire/dispatch.py": 15,
-    "cdc/following.py": 13,
+    "cdc/slot_reader.py": 13,
     "cdc/tail.py": 14,
     "simulation/clients/group_workload.py": 16,
     "simulation/clients/workload.py": 15,

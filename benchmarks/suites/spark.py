@@ -81,8 +81,8 @@ def _decode(session: Session) -> None:
     """Record batches to Arrow on one core, without a broker or Spark."""
     from ottla.records.batch import HEADER_BYTES, Batch
     from ottla.records.record import Record, build_batch
+    from ottla.spark.arrow.batch_scan import Placed
     from ottla.spark.arrow.columnar import Decoder
-    from ottla.spark.arrow.scanning import Placed
     from ottla.spark.arrow.schema import COLUMNS
 
     for size in VALUES:

@@ -1,1 +1,1 @@
-"""Tails of databases: every committed change becomes a record, once and in order."""
+"""Change data capture: every committed change of a database becomes a record, once and in order."""

@@ -1,4 +1,4 @@
-"""What a database says about itself: its tables and their keys, types, publications and slots."""
+"""Queries of the database's catalogue: tables and keys, types, publications and slots."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from ottla.cdc.table import Field, Table, TableName, identifier
 
 VERSION_MIN = 130000
 FILTERS_SINCE, GENERATED_SINCE = 150000, 180000
-NOTHING = "n"  # The replica identity of a table whose changes nobody shall be able to tell.
+NOTHING = "n"  # Replica identity NOTHING: changes cannot be identified.
 
 _TABLES = """
 SELECT c.oid, n.nspname, c.relname, c.relreplident,
@@ -45,7 +45,7 @@ class Found:
 
 
 class Published(NamedTuple):
-    columns: tuple[str, ...] | None  # None: not told.
+    columns: tuple[str, ...] | None  # None: unknown.
     row_filter: str | None
 
 
@@ -88,7 +88,7 @@ class Catalogue:
         return found
 
     def fields(self, oid: int, published: Published) -> list[Field]:
-        """The columns that are published; generated ones cannot be before PostgreSQL 18."""
+        """The published columns; generated ones cannot be published before PostgreSQL 18."""
         can_be_generated = self._connection.server_version >= GENERATED_SINCE
         return [
             Field(name, type_id)
@@ -146,11 +146,11 @@ class Catalogue:
         self._do("SELECT pg_drop_replication_slot(%s)", (name,))
 
     def keep_slot(self, temporary: str, name: str) -> None:
-        """Give a slot that ends with its connection a twin that stays."""
+        """Copy a temporary slot to a permanent one."""
         self._do("SELECT pg_copy_logical_replication_slot(%s, %s, false)", (temporary, name))
 
     def filled(self, table: Table, row: Row) -> Row:
-        """The row, with values that were not told as they are now; none if the row is gone."""
+        """The row, with missing large values read from the table; None if the row is gone."""
         missing = [
             field for field, value in zip(table.fields, row, strict=True) if value is UNCHANGED
         ]

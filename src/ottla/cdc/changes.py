@@ -1,8 +1,8 @@
-"""From the messages of a stream to changes of rows, each with its position. Pure.
+"""Converts stream messages to row changes, each with its position. Pure.
 
-Positions depend on nothing but the stream: an update always takes two of them, since it may
-become two records (a key that changed: the old one ends, a new one begins). So the same commit
-gets the same positions however often it is sent, and whichever tables are tailed.
+Positions depend only on the stream: an update always takes two of them, since it may become two
+records (if the key changed: a tombstone for the old key, the row under the new one). So the same
+commit gets the same positions however often it is sent, and whichever tables are tailed.
 """
 
 from typing import NamedTuple
@@ -35,7 +35,7 @@ class Change(NamedTuple):
 
 
 class Committed(NamedTuple):
-    """All changes of a transaction have come."""
+    """All changes of a transaction have been received."""
 
     end_lsn: int
 
@@ -50,7 +50,7 @@ class Changes:
 
     @property
     def is_inside(self) -> bool:
-        """Whether a transaction has begun and not ended."""
+        """Whether a transaction is open."""
         return self._begin is not None
 
     def take(self, message: Message) -> list[Event]:

@@ -1,7 +1,7 @@
-"""How far the database may forget: commits of which the brokers have acknowledged every record.
+"""The position that may be confirmed to the slot: commits with all records acknowledged.
 
-Commits are confirmed in their order. That a partition's last record is written says that those
-before it are, so one future for each partition of a commit is enough.
+Commits are confirmed in order. If a partition's last record is acknowledged, so are those before
+it: one future for each partition of a commit is enough.
 """
 
 import asyncio
@@ -17,14 +17,14 @@ class Confirmation:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing waits for an acknowledgement."""
+        """Whether no acknowledgement is outstanding."""
         return not self._waiting
 
     def committed(self, end_lsn: int, futures: Sequence["asyncio.Future[Any]"]) -> None:
         self._waiting.append((end_lsn, futures))
 
     def advance(self) -> int:
-        """Look what was acknowledged meanwhile; raises the failure of what never will be."""
+        """Advance past acknowledged commits; raises the error of a failed record."""
         while self._waiting:
             end_lsn, futures = self._waiting[0]
             for future in futures:
@@ -36,6 +36,6 @@ class Confirmation:
         return self.lsn
 
     def nothing_before(self, lsn: int) -> None:
-        """The database has sent all up to here, and none of it waits."""
+        """The database has sent everything up to `lsn`, and nothing before it is outstanding."""
         if self.is_empty:
             self.lsn = max(self.lsn, lsn)

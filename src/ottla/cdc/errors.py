@@ -1,4 +1,4 @@
-"""What ends or interrupts a tail of a database, said so that a person can act on it.
+"""Errors that end or interrupt a tail of a database.
 
 CdcError
 ├── NotPossible   something has to be changed first: a setting, a right, an option

@@ -1,7 +1,7 @@
-"""From PostgreSQL's text of a value to JSON's, by the value's type.
+"""Converts PostgreSQL's text of a value to JSON, by type.
 
-As PostgreSQL's own `to_json` does it: numbers with all of their digits, `json` as it is, times as
-ISO 8601, arrays as arrays, everything else as a string. No value passes through a float.
+As PostgreSQL's `to_json` does: numbers with all of their digits, `json` unchanged, times as ISO
+8601, arrays as arrays, everything else as a string. No value passes through a float.
 """
 
 import re
@@ -17,13 +17,13 @@ FRACTIONS: Final = (700, 701, 1700)  # The floats, and numeric.
 
 quoted: Final[Convert] = encode_basestring
 
-# Inside of an array: a brace or comma, a quoted element, or a bare one.
+# Tokens of an array: brace or comma, quoted element, bare element.
 _TOKEN = re.compile(r'([{},])|"((?:[^"\\]|\\.)*)"|([^{},"]+)', re.DOTALL)
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 
 
 def number(text: str) -> str:
-    return text if text[-1].isdigit() else quoted(text)  # NaN and Infinity are none in JSON.
+    return text if text[-1].isdigit() else quoted(text)  # NaN and Infinity are not JSON numbers.
 
 
 def boolean(text: str) -> str:
@@ -35,17 +35,17 @@ def as_it_is(text: str) -> str:
 
 
 def time(text: str) -> str:
-    """A timestamp, where it has that form: `infinity` and years before Christ keep theirs."""
+    """A timestamp as ISO 8601; `infinity` and years BC keep PostgreSQL's form."""
     if text[-1].isdigit():
         text = text.replace(" ", "T", 1)
         if text[-3] in "+-" and "T" in text:
-            text += ":00"  # The hours of an offset are followed by its minutes.
+            text += ":00"  # Complete an offset without minutes.
     return quoted(text)
 
 
 def array_of(convert: Convert) -> Convert:
     def array(text: str) -> str:
-        # Bounds that do not begin with 1 stand before, like [0:1]={a,b}.
+        # Skip bounds such as [0:1]={a,b}.
         start = text.index("{")
         parts: list[str] = []
         for brace, string, bare in _TOKEN.findall(text, start):
@@ -61,7 +61,7 @@ def array_of(convert: Convert) -> Convert:
 
 
 class Types:
-    """How each type is written; types of the database's own are told by its catalogue."""
+    """Conversion function of each type; user-defined types come from the catalogue."""
 
     def __init__(self) -> None:
         self._converters: dict[int, Convert] = {
@@ -75,7 +75,7 @@ class Types:
         }
 
     def learn(self, bases: Mapping[int, int], elements: Mapping[int, int]) -> None:
-        """Domains and what they are based on, arrays and what is in them."""
+        """Add domains with their base types, and arrays with their element types."""
         for type_id, element in elements.items():
             self._converters[type_id] = array_of(self._of(element, bases))
         for type_id in bases:

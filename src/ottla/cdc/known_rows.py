@@ -1,6 +1,6 @@
-"""What a topic says about its table, by key: on disk, since a table may be larger than memory.
+"""A topic's view of its table, by key: on disk, since a table may be larger than memory.
 
-The database is a private temporary file of SQLite's, which is gone when it is closed.
+The store is a private temporary SQLite file, deleted when it is closed.
 """
 
 import sqlite3
@@ -26,7 +26,7 @@ class KnownRows:
         self._database.close()
 
     def learn(self, key: bytes, value: bytes | None) -> None:
-        """A record of the topic: the last one of a key counts, and a tombstone ends it."""
+        """Add a record of the topic: the last one of a key wins, a tombstone deletes it."""
         if value is None:
             self._database.execute("DELETE FROM known WHERE key = ?", (key,))
         else:
@@ -35,7 +35,7 @@ class KnownRows:
             )
 
     def see(self, key: bytes, value: bytes) -> bool:
-        """The table has this row; whether the topic says the same."""
+        """The table has this row; returns whether the topic has the same."""
         found = self._database.execute("SELECT digest FROM known WHERE key = ?", (key,)).fetchone()
         if found is None:
             return False
@@ -43,7 +43,7 @@ class KnownRows:
         return bool(found[0] == _digest(value))
 
     def unseen(self) -> Iterator[bytes]:
-        """Keys that the table did not show, in an order that stays the same."""
+        """Keys of the topic that are not in the table, in a stable order."""
         rows = self._database.execute("SELECT key FROM known WHERE is_seen = 0 ORDER BY key")
         while some := rows.fetchmany(ROWS_AT_A_TIME):
             for (key,) in some:

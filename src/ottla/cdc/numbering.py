@@ -30,7 +30,7 @@ PRODUCER_ID_MIN: Final = 1 << 62
 
 
 def numbering_after(last: Origin | None, place: TopicPartition, end_offset: Offset) -> Numbering:
-    """The numbers that follow the last batch of a partition that ends at `end_offset`."""
+    """The numbers after the last batch of a partition that ends at `end_offset`."""
     if last is None or last.producer_id < 0:
         return _first(place, end_offset)
     identity = Identity(last.producer_id, last.producer_epoch)

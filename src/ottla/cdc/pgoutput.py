@@ -1,7 +1,7 @@
-"""The messages of pgoutput, PostgreSQL's own plugin of logical decoding (its protocol version 1).
+"""The messages of pgoutput, PostgreSQL's logical decoding plugin (protocol version 1).
 
-Pure: bytes in, named tuples out. Values stay text, as PostgreSQL's output functions write them;
-what they mean is told by the type ids of the `Relation` that came before.
+Pure: bytes in, named tuples out. Values stay text, as PostgreSQL's output functions write them; the
+type ids of the preceding `Relation` give their meaning.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ class _Unchanged(Enum):
     UNCHANGED = "unchanged"
 
 
-# A large value that an update did not touch: it lies elsewhere, and the log does not repeat it.
+# A large (TOAST) value that an update did not change and the log does not repeat.
 UNCHANGED: Final = _Unchanged.UNCHANGED
 Value = str | None | Literal[_Unchanged.UNCHANGED]
 Row = list[Value]
@@ -42,7 +42,7 @@ class Commit(NamedTuple):
 class Column(NamedTuple):
     name: str
     type_id: int
-    is_key: bool  # Part of the replica identity; with FULL, each column is.
+    is_key: bool  # Part of the replica identity; every column with FULL.
 
 
 class Relation(NamedTuple):
@@ -60,7 +60,7 @@ class Insert(NamedTuple):
 
 class Update(NamedTuple):
     relation_id: int
-    old: Row | None  # Given if the key has changed, or if the identity is the full row.
+    old: Row | None  # Present if the key changed, or if the identity is the full row.
     new: Row
 
 
@@ -74,7 +74,7 @@ class Truncate(NamedTuple):
 
 
 class Other(NamedTuple):
-    """A type, an origin, a message of an application: nothing that rows are made of."""
+    """A type, an origin, or an application message: irrelevant for rows."""
 
     kind: str
 
@@ -83,7 +83,7 @@ Message = Begin | Commit | Relation | Insert | Update | Delete | Truncate | Othe
 
 
 def parse(payload: bytes) -> Message:
-    """One message; BadMessage if it makes no sense."""
+    """Parse one message; BadMessage if it is malformed."""
     try:
         return _PARSERS.get(payload[:1], _other)(payload)
     except (IndexError, ValueError, error) as failure:
@@ -112,10 +112,10 @@ def _relation(data: bytes) -> Relation:
         flags = data[position]
         column, position = _text(data, position + 1)
         (type_id,) = _UINT32.unpack_from(data, position)
-        position += 8  # The type, and its modifier.
+        position += 8  # Type id and modifier.
         columns.append(Column(column, type_id, bool(flags & KEY_FLAG)))
     _check_end(data, position)
-    # An empty schema stands for the one that is always there.
+    # An empty schema means pg_catalog.
     return Relation(relation_id, schema or "pg_catalog", name, identity, tuple(columns))
 
 

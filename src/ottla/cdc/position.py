@@ -20,14 +20,14 @@ SNAPSHOT_INDEX = 0
 
 class Position(NamedTuple):
     lsn: int
-    change: int  # Its number within the commit.
+    change: int  # Number within the commit.
 
     @property
     def is_snapshot(self) -> bool:
         return self.change == SNAPSHOT_INDEX
 
 
-NOWHERE = Position(-1, -1)  # Before everything.
+NOWHERE = Position(-1, -1)  # Before every position.
 
 
 def headers_of(op: str, position: Position, xid: int | None, ts_ms: int) -> Headers:
@@ -42,7 +42,7 @@ def headers_of(op: str, position: Position, xid: int | None, ts_ms: int) -> Head
 
 
 def position_in(headers: Headers, where: str) -> Position:
-    """The position that a record's headers tell; `where` it lies, for the sentence if none."""
+    """The position in a record's headers; `where` describes the record in the error message."""
     found = dict(headers)
     try:
         return Position(int(found["lsn"] or b""), int(found["index"] or b""))
@@ -54,7 +54,7 @@ def position_in(headers: Headers, where: str) -> Position:
 
 
 def lsn_text(lsn: int) -> str:
-    """As PostgreSQL writes it."""
+    """In PostgreSQL's text form."""
     return f"{lsn >> 32:X}/{lsn & 0xFFFFFFFF:X}"
 
 

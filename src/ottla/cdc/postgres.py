@@ -1,7 +1,7 @@
-"""Connections to PostgreSQL, and its errors in sentences that a person can act on.
+"""Connections to PostgreSQL, with readable errors.
 
-Values come as the text of PostgreSQL's output functions, with settings that do not depend on the
-server or the user: so a row looks the same in a snapshot and in the stream.
+Values are the text of PostgreSQL's output functions, with settings independent of server and user:
+so a row looks the same in a snapshot and in the stream.
 """
 
 from collections.abc import Iterable, Iterator
@@ -10,7 +10,7 @@ from typing import Any
 
 from ottla.cdc.errors import CdcError, Interrupted, InUse, NotPossible
 
-# A cursor or connection of psycopg2, which has no types of its own.
+# A cursor or connection of psycopg2, which is untyped.
 Connection = Any
 Cursor = Any
 
@@ -25,11 +25,11 @@ OPTIONS = " ".join(
 CONNECT_SECONDS_MAX = 10
 IN_USE, EXISTS = "55006", "42710"
 NO_RIGHT, LIMIT_REACHED, WRONG_STATE = "42501", "53400", "55000"
-GOING_AWAY = ("08", "57P")  # The classes of errors that end a connection.
+GOING_AWAY = ("08", "57P")  # Error classes that end a connection.
 
 
 def connect(dsn: str, *, replication: bool = False) -> Connection:
-    """A connection, for SQL or for the replication protocol; CdcError says why there is none."""
+    """Connect for SQL or for the replication protocol; raises CdcError."""
     psycopg2 = import_psycopg2()
     arguments: dict[str, Any] = {}
     if replication:
@@ -62,7 +62,7 @@ def import_psycopg2() -> Any:  # noqa: ANN401  It has no types.
 
 
 def raw_cursor(connection: Connection, type_ids: Iterable[int], name: str | None = None) -> Cursor:
-    """A cursor whose values are text, whatever their types; with a name, it reads in pieces."""
+    """A cursor that returns text for all types; a named one reads in pieces."""
     psycopg2 = import_psycopg2()
     cursor = connection.cursor(name)
     raw = psycopg2.extensions.new_type(tuple(set(type_ids)), "RAW", lambda value, _: value)
@@ -72,7 +72,7 @@ def raw_cursor(connection: Connection, type_ids: Iterable[int], name: str | None
 
 @contextmanager
 def told() -> Iterator[None]:
-    """Turn psycopg2's errors into ours."""
+    """Translate psycopg2's errors to ours."""
     psycopg2 = import_psycopg2()
     try:
         yield
@@ -100,5 +100,5 @@ def sentence(failure: Any) -> CdcError:  # noqa: ANN401  An error of psycopg2.
     ):
         return Interrupted(text)
     if not code and isinstance(failure, psycopg2.DatabaseError):
-        return Interrupted(text)  # The stream ended in the middle.
+        return Interrupted(text)  # The stream ended unexpectedly.
     return NotPossible(text)

@@ -1,4 +1,4 @@
-"""What a tail tells while it works: where it is, how much it has done, how far it is behind."""
+"""Progress of a tail: phase, counts, lag."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -8,25 +8,25 @@ from ottla.model.types import Millis
 
 @dataclass(slots=True)
 class Progress:
-    """Numbers that only grow, but for the lag; whoever shows them looks when it likes."""
+    """Counters that only grow, and the lag; read by the display at any time."""
 
     phase: str = "starting"  # Then: snapshot, stream.
     rows: int = 0  # Of the snapshot.
     changes: int = 0
-    passed_over: int = 0  # Sent again by the database, and written already.
+    passed_over: int = 0  # Sent again by the database, and already written.
     commits: int = 0
     confirmed_lsn: int = 0
     wal_lsn: int = 0
 
     @property
     def lag_bytes(self) -> int:
-        """How much of its log the database keeps for this tail."""
+        """Size of the log that the database retains for this tail."""
         return max(self.wal_lsn - self.confirmed_lsn, 0) if self.confirmed_lsn else 0
 
 
 @dataclass(slots=True)
 class Rate:
-    """Changes per second, over the last few looks."""
+    """Changes per second, over the last few samples."""
 
     looks_max: int = 10
     _looks: list[tuple[Millis, int]] = field(default_factory=list)

@@ -1,8 +1,8 @@
-"""Turns each change of a row into its records: the new row, the end of a key, the end of all keys.
+"""Converts each row change to records: a row, a tombstone, or tombstones of all keys (TRUNCATE).
 
-A large value that an update did not touch is not in the server's log. Where the replica identity
-is the full row the old row has it; else it is read from the table as it is now. If it has been
-changed since, the change that did so follows: the topic as a table is right in both cases.
+A large value that an update did not change is not in the server's log. With replica identity FULL
+the old row has it; else it is read from the current table. If it has changed since, that change
+follows in the stream: the topic converges to the table in both cases.
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from ottla.client.cluster import Cluster
 from ottla.model.types import TopicPartition
 
 FULL = "f"
-OWN_TYPES_SINCE = 16384  # Ids below are PostgreSQL's own, and never change.
+OWN_TYPES_SINCE = 16384  # Lower ids are PostgreSQL's own types, and never change.
 
 
 @dataclass(slots=True)
@@ -46,7 +46,7 @@ class Rows:
         self._known_types: set[int] = set()
 
     async def relation(self, relation: Relation) -> None:
-        """A table is described, for the first time or because it has changed."""
+        """Store the description of a table, new or changed."""
         name = TableName(relation.schema, relation.name)
         topic = self._plan.topic(name)
         self._tailed.pop(relation.relation_id, None)
@@ -125,8 +125,9 @@ class Rows:
         )
 
     async def _end_all(self, table: Table, change: Change) -> None:
-        """Every key that the topic still has ends. All of this is one position: a partition that
-        stands there may have been interrupted in it, and is looked through once more."""
+        """Write a tombstone for every key of the topic. All have one position: a partition at that
+        position may be incomplete, and is processed once more.
+        """
         await self._writer.flush()
         for place in self._writer.places(table.topic):
             if self._writer.reached(place) > change.position:
@@ -161,13 +162,13 @@ class Rows:
     async def _key(self, relation: Relation) -> list[str]:
         if relation.identity != FULL:
             return [column.name for column in relation.columns if column.is_key]
-        # Each column counts as part of the key then; the catalogue knows which are.
+        # With FULL each column is marked as key; the catalogue has the real key.
         name = TableName(relation.schema, relation.name)
         found = (await self._plan.ask(Catalogue.tables)).get(name)
         return list(found.key) if found is not None else []
 
     async def _learn_types(self, relation: Relation) -> None:
-        """Types of the database's own may have come since it was last asked."""
+        """Look up user-defined types that are not known yet."""
         own = {c.type_id for c in relation.columns if c.type_id >= OWN_TYPES_SINCE}
         if not own <= self._known_types:
             await self._plan.ask(lambda catalogue: catalogue.learn_types(self._plan.types))

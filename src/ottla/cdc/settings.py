@@ -1,4 +1,4 @@
-"""What a tail is told to do."""
+"""Settings of a tail."""
 
 from dataclasses import dataclass
 
@@ -6,11 +6,11 @@ from dataclasses import dataclass
 @dataclass(frozen=True, slots=True)
 class TailSettings:
     dsn: str
-    tables: tuple[str, ...] = ()  # None named: all of the publication, or all that have a key.
+    tables: tuple[str, ...] = ()  # Empty: all of the publication, or all tables with a key.
     prefix: str | None = None  # Default: the name of the database.
     slot: str = "ottla"
     publication: str = "ottla"
-    partitions: int | None = None  # Of a topic that is made; None: as the broker likes.
+    partitions: int | None = None  # Of a created topic; None: the broker's default.
     replication_factor: int | None = None
     codec: int = 0
     is_resync: bool = False

@@ -1,7 +1,7 @@
-"""What a tail needs before it can begin: a server that decodes, a publication, topics.
+"""Preparations of a tail: server checks, publication, topics.
 
-Nothing is made in silence, and nothing is guessed: what cannot be told apart from a mistake (a
-slot that is gone, a topic ahead of its database) is refused, with the option that allows it.
+Everything created is reported, and nothing is guessed: what may be a mistake (a missing slot, a
+topic ahead of its database) is refused, naming the option that allows it.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ class Plan:
         return topic_name(self.prefix, table)
 
     async def ask(self, question: Callable[[Catalogue], Answer]) -> Answer:
-        """Ask the catalogue; if the connection is gone, once more over a new one."""
+        """Query the catalogue; if the connection is lost, once more over a new one."""
         try:
             return await asyncio.to_thread(question, Catalogue(self.connection))
         except Interrupted:
@@ -50,7 +50,7 @@ class Plan:
             return await asyncio.to_thread(question, Catalogue(self.connection))
 
     async def current_tables(self) -> list[Table]:
-        """The tables as they are now, for a snapshot."""
+        """The current tables, for a snapshot."""
 
         def look(catalogue: Catalogue) -> list[Table]:
             catalogue.learn_types(self.types)
@@ -59,7 +59,7 @@ class Plan:
         return await self.ask(look)
 
     async def begin(self, writer: Writer, *, in_next_epoch: bool = False) -> None:
-        """See how far the topics are written; to be called once the slot is owned."""
+        """Read the positions from the topics; call only as owner of the slot."""
         for topic in sorted(self.topics):
             writer.begin(topic, await how_far(writer.cluster, topic, in_next_epoch=in_next_epoch))
 
@@ -72,7 +72,7 @@ class Plan:
 
 
 async def prepare(cluster: Cluster, settings: TailSettings, say: Say) -> Plan:
-    """Check everything and make what is missing, except for the slot."""
+    """Check everything and create what is missing, except for the slot."""
     connection = await asyncio.to_thread(connect, settings.dsn)
     try:
         return await _prepare(cluster, settings, say, connection)
@@ -86,7 +86,7 @@ async def _prepare(
 ) -> Plan:
     catalogue = Catalogue(connection)
     await asyncio.to_thread(catalogue.check)
-    await cluster.refresh()  # Before anything is made: somebody must be there to write to.
+    await cluster.refresh()  # Before anything is created: check that a broker is reachable.
     published, tables = await asyncio.to_thread(publish, catalogue, settings, say)
     prefix = settings.prefix or catalogue.database
     slot = await asyncio.to_thread(catalogue.slot, settings.slot)
@@ -116,7 +116,7 @@ async def _prepare(
 def publish(
     catalogue: Catalogue, settings: TailSettings, say: Say
 ) -> tuple[dict[TableName, Published], list[Found]]:
-    """The publication, made if it is not there, and those of its tables that are tailed."""
+    """Create the publication if it is missing; returns its tailed tables."""
     existing = catalogue.tables()
     wanted = [_named(text, existing) for text in settings.tables]
     published = catalogue.published(settings.publication)
@@ -200,7 +200,7 @@ def _check_names(plan: Plan) -> None:
 async def _prepare_topic(
     cluster: Cluster, settings: TailSettings, topic: str, plan: Plan, say: Say
 ) -> list[Position]:
-    """Make the topic if it is missing; how far its partitions are, unless a tail writes to it."""
+    """Create the topic if it is missing; returns its positions, unless a tail writes to it."""
     if await ensure_topic(cluster, topic, settings.partitions, settings.replication_factor):
         say(f"created topic {topic}, compacted")
     elif not await is_compacted(cluster, topic):
@@ -212,7 +212,7 @@ async def _prepare_topic(
 def _check_slot(
     settings: TailSettings, plan: Plan, positions: list[Position], wal_lsn: int, *, is_lost: bool
 ) -> None:
-    """Refuse what could only go on with changes missing."""
+    """Refuse to continue if changes would be missing."""
     last = max(positions)
     if last.lsn > wal_lsn:
         raise NotPossible(

@@ -1,9 +1,9 @@
-"""All rows of some tables as they were at one moment: the one from which a new slot goes on.
+"""All rows of some tables at one point in time: the start of a new slot.
 
-The slot is temporary: it ends with its connection. Only when every row is written it gets a twin
-that stays (`Snapshot.keep`). So a slot that is there says that its snapshot is complete, and a
-snapshot that was interrupted leaves nothing behind that would hold up the server's log. Its name
-follows from that of its twin: while it is there, no other tail takes a snapshot for the same slot.
+The slot is temporary: it ends with its connection. Only when every row is written it is copied to a
+permanent one (`Snapshot.keep`). So an existing slot proves that its snapshot is complete, and an
+interrupted snapshot leaves no slot that would retain the server's log. The temporary slot's name is
+derived from the permanent one: while it exists, no other tail takes a snapshot for the same slot.
 """
 
 from collections.abc import Generator
@@ -19,7 +19,7 @@ ROWS_AT_A_TIME = 2000
 
 
 class Snapshot:
-    """Blocking; the two connections belong to whoever calls, one call at a time."""
+    """Blocking; makes one call at a time on its two connections."""
 
     def __init__(self, dsn: str, slot: str) -> None:
         """InUse if another tail takes a snapshot for `slot`."""
@@ -49,14 +49,14 @@ class Snapshot:
                 connection.close()
 
     def lock(self, tables: list[TableName]) -> None:
-        """Nobody shall change the shape of these tables before they are read."""
+        """Lock the schema of these tables until they are read."""
         assert self._sql is not None, "it is open"
         names = ", ".join(table.quoted for table in tables)
         with told(), self._sql.cursor() as cursor:
             cursor.execute(f"LOCK TABLE {names} IN ACCESS SHARE MODE")
 
     def rows(self, table: Table, published: Published) -> Generator[list[Row], None, None]:
-        """The table's rows, some at a time."""
+        """The table's rows, in chunks."""
         columns = ", ".join(identifier(field.name) for field in table.fields)
         query = f"SELECT {columns} FROM {table.name.quoted}"  # noqa: S608  Quoted above.
         if published.row_filter is not None:

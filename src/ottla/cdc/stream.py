@@ -1,4 +1,4 @@
-"""The stream of a slot: messages as they come, and word to the server how far it may forget."""
+"""The stream of a replication slot: messages, and confirmation of positions."""
 
 import asyncio
 from types import TracebackType
@@ -7,11 +7,11 @@ from ottla.cdc.postgres import Connection, connect, told
 from ottla.cdc.table import identifier
 from ottla.model.types import Millis
 
-STATUS_SECONDS = 10  # How often psycopg2 answers by itself; we do it more often.
+STATUS_SECONDS = 10  # Interval of psycopg2's own status messages; we send them more often.
 
 
 class Stream:
-    """Belongs to one task; nothing of it blocks once it is open."""
+    """Belongs to one task; does not block once it is open."""
 
     def __init__(self, dsn: str, slot: str, publication: str) -> None:
         self._connection: Connection = connect(dsn, replication=True)
@@ -41,11 +41,11 @@ class Stream:
 
     @property
     def wal_end(self) -> int:
-        """How far the server had come when it last said something."""
+        """Last reported end of the server's log."""
         return int(self._cursor.wal_end)
 
     def read(self, messages_max: int) -> list[bytes]:
-        """Messages that have come; none if there are none at the moment."""
+        """Received messages; empty if there are none now."""
         payloads: list[bytes] = []
         with told():
             while len(payloads) < messages_max:
@@ -56,7 +56,7 @@ class Stream:
         return payloads
 
     async def wait(self, wait_ms: Millis) -> None:
-        """Wait for more to come, but not for ever."""
+        """Wait up to `wait_ms` for more messages."""
         loop = asyncio.get_running_loop()
         readable = asyncio.Event()
         loop.add_reader(self._connection.fileno(), readable.set)
@@ -69,6 +69,8 @@ class Stream:
             loop.remove_reader(self._connection.fileno())
 
     def confirm(self, lsn: int, *, asks: bool = False) -> None:
-        """What lies before is written; `asks` the server to say where it is."""
+        """Confirm that everything before `lsn` is written; `asks` requests the server's
+        position.
+        """
         with told():
             self._cursor.send_feedback(write_lsn=lsn, flush_lsn=lsn, reply=asks, force=True)

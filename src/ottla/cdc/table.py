@@ -1,4 +1,4 @@
-"""A table as the topic sees it: which columns are the key, and how a row becomes JSON."""
+"""A table as written to its topic: key columns, and rows as JSON."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -20,7 +20,7 @@ class TableName(NamedTuple):
 
     @property
     def quoted(self) -> str:
-        """As SQL wants it."""
+        """The quoted SQL name."""
         return f"{identifier(self.schema)}.{identifier(self.name)}"
 
 
@@ -38,7 +38,7 @@ class Table:
         key: Sequence[str],
         types: Types,
     ) -> None:
-        """`key` names columns; they are in the key as they are in the table, one after another."""
+        """`key` names the key columns, in table order."""
         self.name = name
         self.topic = topic
         self.fields = tuple(fields)
@@ -50,7 +50,7 @@ class Table:
         self._key_places = [i for i, field in enumerate(self.fields) if field.name in key]
 
     def key(self, row: Row) -> bytes:
-        """The key's columns, as a JSON object."""
+        """The key columns as a JSON object."""
         members = []
         for place in self._key_places:
             value = row[place]
@@ -60,7 +60,7 @@ class Table:
         return ("{" + ",".join(members) + "}").encode()
 
     def value(self, row: Row) -> bytes:
-        """The whole row, as a JSON object; large values are filled in before."""
+        """The whole row as a JSON object; large values must be filled in before."""
         members = [
             label + "null" if value is None else label + convert(cast(str, value))
             for (label, convert), value in zip(self._members, row, strict=True)
@@ -73,7 +73,7 @@ class Table:
 
 
 def topic_name(prefix: str, table: TableName) -> str:
-    """`prefix.schema.table`; what a topic's name may not hold becomes an underscore."""
+    """`prefix.schema.table`; characters that a topic name may not have become underscores."""
     return _NOT_ALLOWED.sub("_", f"{prefix}.{table}")[:NAME_CHARACTERS_MAX]
 
 

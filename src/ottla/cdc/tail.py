@@ -1,26 +1,27 @@
-"""Tails a PostgreSQL database: what is in its tables, then every committed change, once each.
+"""Tails a PostgreSQL database: a snapshot of its tables, then every committed change, once each.
 
-    start     check the server, see what the topics hold already, make what is missing
-    snapshot  if there is no slot: every row, from the moment at which the new slot begins
-    stream    every commit since, record by record; the slot is told what the brokers acknowledged
+start     check the server, read the state of the topics, create what is missing
+snapshot  if there is no slot: every row, at the start of the new slot
+stream    every later commit, record by record; acknowledged commits are confirmed to the slot
 
-Snapshot and stream begin with the ownership of a slot, and see then how far the topics are written.
+Snapshot and stream start by taking ownership of a slot, and then read their position from the
+topics.
 
-A tail that is killed anywhere goes on where it was: no slot means that the snapshot was not
-complete, and the next one writes only what differs from the topics; a slot sends again what was
-not confirmed, and what the last records of the partitions show to be written is passed over.
+A killed tail continues at any point: without a slot the snapshot was incomplete, and the next one
+writes only the differences to the topics; a slot sends unconfirmed changes again, and those that
+the last records of the partitions show as written are skipped.
 """
 
 import asyncio
 from collections.abc import Coroutine
 
 from ottla.cdc.errors import Interrupted, InUse, NotPossible
-from ottla.cdc.following import AGAIN_MS, IN_USE_MS_MAX, Following, pause
 from ottla.cdc.known_rows import KnownRows
 from ottla.cdc.position import SNAPSHOT_INDEX, Position, lsn_text
 from ottla.cdc.progress import Progress, Say
 from ottla.cdc.settings import TailSettings
 from ottla.cdc.setup import Plan, prepare
+from ottla.cdc.slot_reader import AGAIN_MS, IN_USE_MS_MAX, SlotReader, pause
 from ottla.cdc.snapshot import Snapshot
 from ottla.cdc.table import Table
 from ottla.cdc.topics import read_to_end
@@ -44,7 +45,7 @@ class Tail:
         self._say = say
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Until `stop`, or the end if that was asked for; CdcError or ClientError say why not."""
+        """Run until `stop`, or the end if requested; raises CdcError or ClientError."""
         plan = await prepare(self._cluster, self._settings, self._say)
         producing = ProducerSettings(
             codec=self._settings.codec, delivery_ms_max=FOR_EVER_MS, stops_at_failure=True
@@ -69,12 +70,12 @@ class Tail:
             await self._snapshot(plan, writer, stop)
         if not stop.is_set():
             self._progress.phase = "stream"
-            await Following(
+            await SlotReader(
                 self._cluster, self._settings, plan, writer, self._progress, self._say
             ).run(stop)
 
     async def _until_stopped(self, work: Coroutine[None, None, None], stop: asyncio.Event) -> None:
-        """Give the work a moment to end by itself once it shall."""
+        """Give the work a moment to end by itself after `stop`."""
         task = asyncio.ensure_future(work)
         stopping = asyncio.ensure_future(stop.wait())
         try:
@@ -97,7 +98,7 @@ class Tail:
         try:
             slot = self._settings.slot
             if await plan.ask(lambda catalogue: catalogue.slot(slot)) is not None:
-                return  # Another tail has taken the snapshot meanwhile.
+                return  # Another tail has taken the snapshot in the meantime.
             await asyncio.to_thread(snapshot.lock, [table.name for table in plan.tables])
             self._say(f"reading the tables as they were at {lsn_text(snapshot.lsn)}")
             async with writer.session():
@@ -117,7 +118,7 @@ class Tail:
             snapshot.close()
 
     async def _own_snapshot(self, stop: asyncio.Event) -> Snapshot | None:
-        """The snapshot, once no other tail takes one; None if this tail shall stop before."""
+        """The snapshot, once no other tail takes one; None if stopped before."""
         clock = self._cluster.clock
         deadline = clock.monotonic() + IN_USE_MS_MAX
         while not stop.is_set():
@@ -135,7 +136,7 @@ class Tail:
     async def _copy_all(
         self, plan: Plan, snapshot: Snapshot, writer: Writer, stop: asyncio.Event
     ) -> bool:
-        """True when every table is copied, False if the tail shall stop before that."""
+        """True when every table is copied, False if stopped before that."""
         for table in await plan.current_tables():
             await self._copy(table, plan, snapshot, writer, stop)
             if stop.is_set():
@@ -145,7 +146,7 @@ class Tail:
     async def _copy(
         self, table: Table, plan: Plan, snapshot: Snapshot, writer: Writer, stop: asyncio.Event
     ) -> None:
-        """Write the rows of a table that its topic does not say already, and end those gone."""
+        """Write the rows that differ from the topic, and tombstones for deleted ones."""
         position = Position(snapshot.lsn, SNAPSHOT_INDEX)
         known = await self._known(table, writer)
         now = self._cluster.clock.wall
@@ -179,7 +180,7 @@ class Tail:
                 known.close()
 
     async def _known(self, table: Table, writer: Writer) -> KnownRows | None:
-        """What the topic says; None if it says nothing yet."""
+        """The topic's rows; None if it is empty."""
         places = [p for p in writer.places(table.topic) if writer.reached(p).lsn >= 0]
         if not places:
             return None

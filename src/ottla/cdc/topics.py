@@ -1,4 +1,4 @@
-"""The topics that a tail writes to: made if they are not there, and read to see what they hold."""
+"""The topics that a tail writes: created if missing, and read for their positions."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping
@@ -18,22 +18,23 @@ from ottla.client.unpacking import Origin
 from ottla.model.errors import ErrorCode
 from ottla.model.types import Offset, TopicPartition
 
-CONFIGS = {"cleanup.policy": "compact"}  # The topic is the table: the last row of each key stays.
+# The topic mirrors the table: the last row of each key is kept.
+CONFIGS = {"cleanup.policy": "compact"}
 WAIT_MS = 200
 
 
 class Reached(NamedTuple):
-    """How far a partition is written."""
+    """Position up to which a partition is written."""
 
     position: Position
     end_offset: Offset
-    numbering: Numbering  # Of the batch that follows.
+    numbering: Numbering  # Of the next batch.
 
 
 async def ensure_topic(
     cluster: Cluster, name: str, partitions: int | None, replication_factor: int | None
 ) -> bool:
-    """Make the topic, compacted, unless it is there; whether it was made."""
+    """Create the topic, compacted, unless it exists; returns whether it was created."""
     try:
         await cluster.topic(name)
     except UnknownTopic:
@@ -54,7 +55,7 @@ async def ensure_topic(
 
 
 async def _wait_known(cluster: Cluster, name: str) -> None:
-    """Until a new topic is in the metadata of the broker that is asked; Kafka answers before."""
+    """Wait until a new topic is in the broker's metadata; Kafka confirms its creation earlier."""
     deadline = cluster.clock.monotonic() + cluster.settings.deadline_ms
     while True:
         try:
@@ -75,10 +76,10 @@ async def is_compacted(cluster: Cluster, name: str) -> bool:
 async def how_far(
     cluster: Cluster, topic: str, *, in_next_epoch: bool = False
 ) -> dict[TopicPartition, Reached]:
-    """How far each partition of a topic is written, by the last record and the last batch.
+    """Position of each partition of a topic, from its last record and last batch.
 
-    Holds only for the owner of the slot. A batch that another tail still writes after this was
-    read takes the numbers of the next one, which the broker then refuses.
+    Valid only for the owner of the slot. A batch that another tail still writes afterwards takes
+    the numbers of the next one, which the broker then refuses.
     """
     partitions = [TopicPartition(topic, index) for index in (await cluster.topic(topic)).partitions]
     starts, ends = await _bounds(cluster, partitions)
@@ -104,7 +105,7 @@ async def end_offsets(
 
 
 async def read_to_end(cluster: Cluster, partitions: list[TopicPartition]) -> AsyncIterator[Message]:
-    """All messages that these partitions hold now."""
+    """All current messages of these partitions."""
     starts, ends = await _bounds(cluster, partitions)
     async for message in _read(cluster, starts, ends):
         yield message
@@ -136,7 +137,7 @@ async def _last_message(
         try:
             while reader.positions[place] < end:
                 for message in await reader.poll(WAIT_MS):
-                    last = message  # Also from behind `end`: it belongs to the origin.
+                    last = message  # Also beyond `end`: it belongs to the origin.
         finally:
             reader.close()
         if last is not None or begin == start:

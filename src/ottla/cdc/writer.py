@@ -1,6 +1,7 @@
-"""Writes changes to their topics: each once, in order, and remembers how far each partition is.
+"""Writes changes to their topics, each once and in order, and tracks the position of each
+partition.
 
-All of that holds for one session: the time in which this process owns the slot.
+This holds for one session: the time in which this process owns the slot.
 """
 
 import asyncio
@@ -28,12 +29,12 @@ Futures = list["asyncio.Future[Written]"]
 class Writer:
     def __init__(self, cluster: Cluster, settings: ProducerSettings) -> None:
         self.written = 0
-        self.passed_over = 0  # Written already, before a restart.
+        self.passed_over = 0  # Already written before a restart.
         self.cluster = cluster
         self._settings = settings
         self._producer: Producer | None = None
         self._places: dict[str, list[TopicPartition]] = {}
-        self._known: dict[tuple[str, bytes], TopicPartition] = {}  # The hash takes its time.
+        self._known: dict[tuple[str, bytes], TopicPartition] = {}  # Cache: hashing a key is slow.
         self._begun: dict[TopicPartition, Reached] = {}
         self._reached: dict[TopicPartition, Position] = {}
         self._sent: Counter[TopicPartition] = Counter()
@@ -41,7 +42,7 @@ class Writer:
 
     @asynccontextmanager
     async def session(self) -> AsyncIterator[None]:
-        """Write as the owner of the slot; topics have to `begin` in each session.
+        """Write as the owner of the slot; topics must `begin` in each session.
 
         Interrupted if the broker refuses a batch because another tail has written in between.
         """
@@ -56,7 +57,7 @@ class Writer:
                 yield
 
     def begin(self, topic: str, reached: Mapping[TopicPartition, Reached]) -> None:
-        """From here on the topic may be written to; its partitions hold so much already."""
+        """Allow writes to the topic, whose partitions are written up to `reached`."""
         self._places[topic] = sorted(reached)
         self._begun.update(reached)
         self._reached.update((place, found.position) for place, found in reached.items())
@@ -95,7 +96,7 @@ class Writer:
         xid: int | None,
         ts_ms: int,
     ) -> None:
-        """Hand a record over. Its position is new, or that of others before it (a snapshot)."""
+        """Send a record. Its position is new, or that of earlier records (a snapshot)."""
         assert position >= self._reached[place], "a partition never goes back"
         self._reached[place] = position
         if place.topic not in self.cluster.metadata.topics:
@@ -113,7 +114,7 @@ class Writer:
         self.written += 1
 
     async def _find(self, topic: str) -> None:
-        """Ask again who leads it, as long as nobody answers; it is not made anew if it is gone."""
+        """Look up the topic's leaders until a broker answers; a deleted topic is not recreated."""
         tries = 0
         while True:
             try:
@@ -128,7 +129,9 @@ class Writer:
             tries += 1
 
     def take_unconfirmed(self) -> Futures:
-        """The last record of each partition since the last call: with it, all before it."""
+        """The future of each partition's last record since the last call; it covers earlier
+        ones.
+        """
         futures = list(self._last.values())
         self._last.clear()
         return futures

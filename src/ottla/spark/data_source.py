@@ -1,7 +1,7 @@
-"""The format `ottla` as Spark sees it: which class reads and which one writes.
+"""The format `ottla` for Spark: creates readers and writers.
 
-Spark pickles this object to its workers, so it holds nothing but the options. Reader and writer are
-imported when they are asked for: a worker that writes never loads the decoder.
+Spark pickles this object to its workers, so it holds only the options. Reader and writer are
+imported on demand: a worker that writes never loads the decoder.
 """
 
 from typing import TYPE_CHECKING
@@ -25,7 +25,7 @@ end_in_silence_here()
 
 class OttlaDataSource(DataSource):
     def __init__(self, options: dict[str, str]) -> None:
-        """On the driver, once for each reader and writer; tasks get it pickled."""
+        """Called on the driver for each reader and writer; tasks get it pickled."""
         super().__init__(options)
         tell_once()
 

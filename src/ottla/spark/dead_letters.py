@@ -1,8 +1,8 @@
-"""Good and bad rows apart: `split` parses values, and gives what it cannot parse Connect's headers.
+"""Separates good and bad rows: `split` parses values, and adds Connect's headers to bad rows.
 
-A bad row keeps its key, value, time and headers as they were, so that it can be processed again; it
-gets the headers of Kafka Connect's dead letters, by which existing tools read them. A record
-without a value is no bad one: it says that its key was deleted.
+A bad row keeps its key, value, time and headers, so that it can be processed again; it gets the
+headers of Kafka Connect's dead letters, which existing tools can read. A record without a value is
+a deletion and not a bad row.
 """
 
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ HEADERS_TYPE: Final = "array<struct<key:string,value:binary>>"
 
 
 class Invalid(SparkError):
-    """A record that can be read, but does not hold what it must."""
+    """A record that can be parsed, but violates the schema or the condition."""
 
 
 class Split:
@@ -59,11 +59,11 @@ def split(
     into: str | None = None,
     name: str = "spark",
 ) -> Split:
-    """Parse JSON values into columns; what does not fit goes to the topic `dead_letter`.
+    """Parse JSON values into columns; invalid rows go to the topic `dead_letter`.
 
-    Fields that the schema calls NOT NULL must be there, and the SQL condition `valid` must hold.
-    Good rows go to `topic` if it is given, and keep their own otherwise. Fields become columns, or
-    one column `into`. `name` is told in the dead letters, as whose they are.
+    NOT NULL fields must be present, and the SQL condition `valid` must hold. Good rows go to
+    `topic` if it is given, and keep their own otherwise. Fields become columns, or one column
+    `into`. `name` is the connector name in the dead letters.
     """
     from pyspark.sql import functions as sql
     from pyspark.sql.types import StringType, StructField, StructType
@@ -87,7 +87,7 @@ def split(
 
 
 def _why(kind: "StructType", valid: str | None) -> "Column":
-    """What is wrong with a row, as (class, message); null for a good one."""
+    """The error of a row, as (class, message); null for a good one."""
     from pyspark.sql import functions as sql
 
     value, parsed = sql.col("value"), sql.col(PARSED)
@@ -150,7 +150,7 @@ def _apart(
 
 
 def _headers(columns: list[str], name: str) -> "Column":
-    """The record's own headers and Connect's; those of an earlier death are replaced."""
+    """The record's own headers and Connect's; headers of an earlier failure are replaced."""
     from pyspark.sql import functions as sql
 
     texts: dict[str, Any] = {

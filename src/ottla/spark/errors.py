@@ -1,4 +1,4 @@
-"""What goes wrong between Spark and a cluster, each said in one sentence that a person can act on.
+"""Errors between Spark and a cluster, each with a one-sentence message.
 
 SparkError
 ├── BadOption    an option is unknown, contradicts another, or has a value that makes no sense
@@ -6,7 +6,7 @@ SparkError
 ├── DataLoss     records that were to be read are no longer there, or never will be
 └── Unreadable   a record that Spark cannot hold, or bytes that are not what they claim to be
 
-They cross from Spark's Python workers to the driver as text, so the sentence is all there is.
+Spark's Python workers pass them to the driver as text: only the message is kept.
 """
 
 

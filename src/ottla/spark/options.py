@@ -1,9 +1,9 @@
-"""The options of the format `ottla`, as Spark hands them over: text, with names in lower case.
+"""The options of the format `ottla`, as Spark passes them: text, with names in lower case.
 
-Source and sink take what they understand from `Given`, by the names that people write; whatever is
-left at the end is an option that nobody knows, and is refused by name. What begins with `kafka.` is
-a setting of Kafka's clients: some have an effect, some mean nothing here, and some are refused
-because ignoring them would be wrong.
+Source and sink take the options they know from `Given`, by their documented names; any option left
+at the end is unknown and refused by name. Options with the prefix `kafka.` are settings of Kafka's
+clients: some have an effect, some have no meaning here, and some are refused because ignoring them
+would be wrong.
 """
 
 import difflib
@@ -21,14 +21,14 @@ BOOTSTRAP = "kafka.bootstrap.servers"
 REQUEST_MS_MAX = 30_000
 CLIENT_ID = "ottla-spark"
 
-# Spark's own, which it gives to every source and sink of a query.
+# Passed by Spark to every source and sink of a query.
 OF_SPARK = frozenset(("checkpointlocation", "queryname", "outputmode", "mergeschema"))
-# The connector's, which have nothing to act on here: accepted, so that a query moves unchanged.
+# Options of Spark's connector without effect here: accepted, so that a query moves unchanged.
 WITHOUT_EFFECT = (
     *("groupIdPrefix", "kafkaConsumer.pollTimeoutMs", "fetchOffset.numRetries"),
     *("fetchOffset.retryIntervalMs", "kafka.group.id"),
 )
-# Kafka's, which have nothing to act on here.
+# Kafka's settings without effect here.
 KAFKA_WITHOUT_EFFECT = frozenset(
     f"kafka.{name}"
     for name in (
@@ -61,7 +61,7 @@ UNITS_MS = {"": 1, "ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_0
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """How to reach the cluster; the same on the driver and in every task."""
+    """Addresses and client settings; the same on the driver and in every task."""
 
     bootstrap: str
     client_id: str = CLIENT_ID
@@ -73,16 +73,16 @@ class Access:
 
 
 class Given:
-    """The options of one reader or writer; each is taken once, and `finish` looks at the rest."""
+    """The options of one reader or writer; each is taken once, and `finish` refuses the rest."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._values = {name.lower(): value for name, value in options.items()}
         self._written = {name.lower(): name for name in options}
         self._known: list[str] = []
-        self.all = dict(self._values)  # By names in lower case; stays as it is.
+        self.all = dict(self._values)  # By names in lower case; not modified.
 
     def names(self, prefix: str) -> list[str]:
-        """The options, as written, that begin so."""
+        """The names of options, as written, with this prefix."""
         return [self._written[name] for name in sorted(self.all) if name.startswith(prefix)]
 
     def text(self, name: str, default: str | None = None) -> str | None:
@@ -114,7 +114,7 @@ class Given:
         return int(value)
 
     def size(self, name: str, default: int | None = None) -> int | None:
-        """Bytes, as Spark writes them: `1048576`, `512k`, `256m`, `1g`."""
+        """Bytes in Spark's notation: `1048576`, `512k`, `256m`, `1g`."""
         value = self.text(name)
         if value is None:
             return default
@@ -134,7 +134,7 @@ class Given:
         return int(found[1]) * UNITS_MS[(found[2] or "").lower()]
 
     def json(self, name: str) -> dict[str, Any] | None:
-        """An object in JSON, like `{"orders": {"0": 23}}`."""
+        """A JSON object, like `{"orders": {"0": 23}}`."""
         value = self.text(name)
         if value is None:
             return None
@@ -147,7 +147,7 @@ class Given:
         return parsed
 
     def access(self) -> Access:
-        """How to reach the cluster; the one option that everybody must give."""
+        """Addresses and client settings; `kafka.bootstrap.servers` is required."""
         bootstrap = self.text(BOOTSTRAP)
         if bootstrap is None:
             raise BadOption(BOOTSTRAP, None, "give the addresses of brokers, like localhost:9092")
@@ -166,7 +166,9 @@ class Given:
         )
 
     def finish(self, of_others: Sequence[str] = ()) -> None:
-        """Refuse what nobody took; `of_others` belong to the other side and are let pass."""
+        """Refuse options that were not taken; `of_others` belong to the other side and are
+        accepted.
+        """
         passed = (
             OF_SPARK | KAFKA_WITHOUT_EFFECT | {n.lower() for n in (*WITHOUT_EFFECT, *of_others)}
         )

@@ -1,4 +1,4 @@
-"""A pipeline in Python: `Pipeline` collects what a file declares, and nothing runs meanwhile.
+"""A pipeline in Python: `Pipeline` collects declarations, without running anything.
 
     from ottla.spark.pipeline import Pipeline
 
@@ -55,7 +55,9 @@ class Pipeline:
         self.declared.sources.append(self._made(Source, name, more))
 
     def step(self, function: Function) -> Function:
-        """For a function of frames that gives a frame; its parameters name its inputs."""
+        """Decorator for a function of frames that returns a frame; its parameters name its
+        inputs.
+        """
         inputs = tuple(inspect.signature(function).parameters)
         line = function.__code__.co_firstlineno
         step = Step(function.__name__, line, function=function, inputs=inputs)
@@ -67,7 +69,7 @@ class Pipeline:
         self.declared.steps.append(Step(name, _caller()[1], sql=text))
 
     def sink(self, name: str, source: str, **more: Any) -> None:  # noqa: ANN401  The fields of Sink.
-        """Where a frame goes: `topic=`, `delta=` or `parquet=`."""
+        """Target of a frame: `topic=`, `delta=` or `parquet=`."""
         key = more.get("key", ())
         more["key"] = [key] if isinstance(key, str) else list(key)
         self.declared.sinks.append(self._made(Sink, name, {"source": source, **more}))
@@ -85,7 +87,7 @@ class Pipeline:
 
 
 def load(path: str | Path) -> Declaration:
-    """What a file declares; PipelineError tells what is wrong with it, and where."""
+    """Read the declaration of a file; PipelineError names the error and its line."""
     path = Path(path)
     try:
         text = path.read_text()
@@ -101,7 +103,7 @@ def load(path: str | Path) -> Declaration:
 
 def _run(path: Path) -> Declaration:
     try:
-        # Under a name that no worker can import: what tasks need of it travels with them.
+        # Under a name that no worker can import, so that functions are pickled by value.
         names = runpy.run_path(str(path), run_name="__ottla_pipeline__")
     except PipelineError:
         raise

@@ -1,14 +1,14 @@
-"""Spark's daemon of Python workers, whose workers end in silence and collect no garbage in vain.
+"""Spark's daemon of Python workers, with quiet exits and less garbage collection.
 
-    spark.python.daemon.module = ottla.spark.python_daemon
+spark.python.daemon.module = ottla.spark.python_daemon
 
-Spark has a worker look for garbage after each task, and what it looks through are its modules: a
-tenth of the time of a task that reads 150 MB. So they are set aside after the first task.
+Spark runs the garbage collector after each task of a worker, which mostly traverses its modules: a
+tenth of the time of a task that reads 150 MB. So these are frozen after the first task.
 
-Spark closes the socket of a worker that was idle for a minute. Over TCP the worker's last words are
-lost without notice; over Unix sockets, which are faster, it fails to say them, and would print a
-traceback on the user's terminal. Spark's planning has daemons of its own, for which
-`end_in_silence` is called when they load the format.
+Spark closes the socket of a worker that was idle for a minute. Over TCP the worker's last write is
+lost silently; over Unix sockets, which are faster, it fails, and would print a traceback on the
+user's terminal. Spark's planning has its own daemons, for which `end_in_silence` is called when
+they load the format.
 """
 
 import gc
@@ -21,7 +21,7 @@ DAEMON = "pyspark.daemon"
 
 
 def end_in_silence(daemon: ModuleType) -> None:
-    """Let the workers that this daemon forks end quietly where nobody listens any more."""
+    """Make the workers forked by this daemon end quietly when Spark has closed their socket."""
     serve: Callable[..., int] = daemon.worker
 
     def worker(*arguments: object) -> int:
@@ -34,7 +34,7 @@ def end_in_silence(daemon: ModuleType) -> None:
 
 
 def set_modules_aside(daemon: ModuleType) -> None:
-    """Let each worker leave out what its first task has loaded when it looks for garbage."""
+    """Make each worker freeze the objects loaded by its first task."""
     serve: Callable[..., int] = daemon.worker
     is_first = True
 

@@ -1,8 +1,8 @@
-"""Dead letters back to where they came from, as a batch job: `reprocess`.
+"""Dead letters back to their original topics, as a batch job: `reprocess`.
 
-What was processed again is what a group has committed for the dead letter topic, the one that
-`ottla dlq` uses too: each letter is taken once, by the tool or by this job. It is committed when
-all is written; a job that fails before that takes the same letters next time.
+The committed offsets of a group on the dead letter topic mark reprocessed letters; `ottla dlq` uses
+the same group, so each letter is taken once. Offsets are committed after all letters are written; a
+job that fails before takes the same letters next time.
 """
 
 import json
@@ -32,7 +32,7 @@ Offsets = dict[TopicPartition, Offset]
 
 
 class Waiting(NamedTuple):
-    """From where to where dead letters lie that were not processed again, by partition."""
+    """Offset ranges of dead letters not reprocessed yet, by partition."""
 
     begins: Offsets
     ends: Offsets
@@ -43,7 +43,7 @@ class Waiting(NamedTuple):
 
 
 def replay_group(topic: str) -> str:
-    """The group whose offsets say what of a topic was replayed."""
+    """The group whose offsets mark replayed letters of a topic."""
     return f"ottla-dlq-replay-{topic}"
 
 
@@ -57,10 +57,10 @@ def reprocess(
     group: str | None = None,
     options: Mapping[str, str] | None = None,
 ) -> int:
-    """Write the letters of a topic that were not processed again yet; returns how many there were.
+    """Write the letters of a topic that were not reprocessed yet; returns their number.
 
-    `fix` gets a frame of `read_dead_letters` and returns the one to write: rows that it leaves out
-    count as processed. They go to the topic that each came from, or to `topic`.
+    `fix` gets a frame of `read_dead_letters` and returns the one to write: rows that it omits count
+    as processed. Letters go to their original topics, or to `topic`.
     """
     where = find_bootstrap(spark, bootstrap)
     group = group or replay_group(dead_letter)
@@ -87,9 +87,9 @@ def read_dead_letters(
     bootstrap: str | None = None,
     waiting: Waiting | None = None,
 ) -> "DataFrame":
-    """Dead letters as they were before: key, value, own headers, topic, partition, timestamp.
+    """Dead letters in their original form: key, value, own headers, topic, partition, timestamp.
 
-    Column `error` tells why each died: its kind, message, and the offset it had.
+    Column `error` has the kind, the message, and the original offset.
     """
     from pyspark.sql import functions as sql
 

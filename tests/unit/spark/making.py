@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from ottla.records.batch import HEADER_BYTES, Batch
 from ottla.records.record import Record, build_batch
-from ottla.spark.arrow.scanning import Placed
+from ottla.spark.arrow.batch_scan import Placed
 
 START_MS = 1_700_000_000_000
 

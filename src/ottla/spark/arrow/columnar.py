@@ -1,9 +1,9 @@
 """Record batches to Arrow, a whole fetch at a time: no Python object per record.
 
-`record_walk` finds where records begin; then numpy parses one field of all records at once, a
-binary array is laid over the raw bytes with its offsets at the start and end of every key or
-value, and `take` picks every second element. The result owns its memory: the buffer that was
-decoded may be filled anew at once. Compressed batches are unfolded a few at a time.
+`record_walk` finds the start of each record; then numpy parses one field of all records at once, a
+binary array is laid over the raw bytes with its offsets at the start and end of every key or value,
+and `take` picks every second element. The result owns its memory: the input buffer may be reused at
+once. Compressed batches are decompressed a few at a time.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -14,15 +14,16 @@ import pyarrow as pa
 
 from ottla.records.batch import HEADER_BYTES, Batch, Buffer
 from ottla.records.compression import CompressionError, decompress
+from ottla.spark.arrow.batch_scan import Placed
 from ottla.spark.arrow.header_columns import read_headers
 from ottla.spark.arrow.record_walk import record_starts
-from ottla.spark.arrow.scanning import Placed
 from ottla.spark.arrow.schema import arrow_schema
 from ottla.spark.arrow.varints import Bytes, Ints, TooLong, read_varints
 from ottla.spark.errors import Unreadable
 
 DECOMPRESSED_BYTES_MAX = 256 * 1024 * 1024
-WINDOW_BYTES = 8 * 1024 * 1024  # Compressed batches are unfolded up to about here at a time.
+# Compressed batches are decompressed up to about this size at a time.
+WINDOW_BYTES = 8 * 1024 * 1024
 MICROS_PER_MS = 1000
 TIMESTAMP_MS_MAX = (2**63 - 1) // MICROS_PER_MS
 CREATE_TIME, LOG_APPEND_TIME = 0, 1
@@ -39,7 +40,7 @@ class Records(NamedTuple):
 
 
 class Fields(NamedTuple):
-    """Where the parts of each record lie; key or value is null where its size is -1."""
+    """Positions of the fields of each record; a size of -1 is null."""
 
     key_start: Ints
     key_size: Ints
@@ -50,7 +51,7 @@ class Fields(NamedTuple):
 
 
 class Decoder:
-    """Makes Arrow batches of the chosen columns, for one partition of a topic."""
+    """Creates Arrow batches of the chosen columns, for one partition of a topic."""
 
     def __init__(self, topic: str, partition: int, columns: Sequence[str]) -> None:
         self._topic = topic
@@ -84,7 +85,7 @@ class Decoder:
         ends[:-1] = at[1:]
         ends[np.cumsum(counts) - 1] = records.ends
         _, at = read_varints(array, at)
-        time_deltas, at = read_varints(array, at + 1)  # The attributes of a record mean nothing.
+        time_deltas, at = read_varints(array, at + 1)  # Record attributes are unused.
         deltas, at = read_varints(array, at)
         offsets = np.repeat(np.array([b.base_offset for b in batches], np.int64), counts) + deltas
         low, high = np.searchsorted(offsets, (start, end)).tolist()
@@ -108,7 +109,7 @@ class Decoder:
     def _timestamps(
         self, batches: Sequence[Batch], counts: Ints, deltas: Ints, offsets: Ints, rows: slice
     ) -> "pa.Array":
-        """Microseconds, as Spark keeps them; a batch stamped by the broker has one for all."""
+        """Microseconds, as in Spark; all records of a LogAppendTime batch have one timestamp."""
         bases = [b.max_timestamp if b.is_log_append_time else b.base_timestamp for b in batches]
         times = np.repeat(np.array(bases, np.int64), counts)
         stamped = [b.is_log_append_time for b in batches]
@@ -125,7 +126,7 @@ class Decoder:
 
 
 def unfolded(data: Buffer, placed: Sequence[Placed]) -> Iterator[Records]:
-    """The records of the batches as they lie; if some are compressed, unfolded piece by piece."""
+    """The uncompressed records of the batches in place; compressed ones piece by piece."""
     if not any(batch.codec for _, batch in placed):
         starts = np.array([position for position, _ in placed], np.int64)
         ends = starts + np.array([batch.size - HEADER_BYTES for _, batch in placed], np.int64)
@@ -166,12 +167,12 @@ def _read_fields(array: Bytes, at: Ints, ends: Ints) -> Fields:
 
 
 def _pick(data: Buffer, starts: Ints, sizes: Ints) -> "pa.Array":
-    """A copy of the bytes at these places, which follow each other; null where a size is -1."""
+    """A copy of the bytes at these ascending positions; null for a size of -1."""
     count = len(starts)
     is_null = sizes < 0
     if is_null.all():
         return pa.nulls(count, pa.binary())
-    # Binary elements over the raw bytes: one to pick, a gap, one to pick, a gap, ..., none.
+    # Binary elements over the raw bytes: alternately one to pick and a gap.
     offsets = np.empty(2 * count + 1, np.int32)
     offsets[0:-1:2] = starts
     offsets[1::2] = starts + np.maximum(sizes, 0)

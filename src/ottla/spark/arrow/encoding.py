@@ -1,8 +1,8 @@
 """Arrow columns to record batches v2, whole columns at a time and without a compiler.
 
-The lengths and deltas of all records are computed by numpy and laid into one buffer; Arrow joins
-them with keys and values row by row, and the data of the joined array is what the batches hold.
-Which rows make a batch the caller decides: rows of one partition, one after the other.
+The lengths and deltas of all records are computed by numpy into one buffer; Arrow joins them with
+keys and values row by row, and the data of the joined array is the batches' body. The caller
+decides which rows form a batch: consecutive rows of one partition.
 """
 
 from collections.abc import Iterator, Sequence
@@ -37,16 +37,16 @@ _NOTHING: Final = pa.scalar(b"", pa.binary())
 
 
 class Rows(NamedTuple):
-    """What records are made of, a value for each row; None where no row has any."""
+    """Columns of the records; None for a column without any value."""
 
     key: Any  # A pyarrow.BinaryArray.
     value: Any
-    headers: Any  # As `encode_headers` makes them.
+    headers: Any  # From `encode_headers`.
     timestamps_ms: Integers
 
 
 class Body(NamedTuple):
-    """The records of one batch, not compressed."""
+    """The uncompressed records of one batch."""
 
     records: memoryview
     record_count: int
@@ -55,7 +55,7 @@ class Body(NamedTuple):
 
 
 def encode(rows: Rows, starts: Sequence[int]) -> Iterator[Body]:
-    """The rows from each of `starts` to the next make one batch."""
+    """Encode one batch for the rows from each of `starts` to the next."""
     count = len(rows.timestamps_ms)
     assert starts[0] == 0, "every row belongs to a batch"
     assert count > starts[-1], "no batch is empty"
@@ -74,7 +74,7 @@ def encode(rows: Rows, starts: Sequence[int]) -> Iterator[Body]:
 
 
 def seal(body: Body, codec: int, numbers: Numbers, *, is_transactional: bool = False) -> bytearray:
-    """A whole batch with its checksum, as it goes to a broker."""
+    """A whole batch with its checksum, ready to be sent."""
     packed = compress(codec, body.records) if codec else body.records
     size = HEADER_BYTES + len(packed)
     data = bytearray(HEADER_BYTES)
@@ -99,7 +99,7 @@ def seal(body: Body, codec: int, numbers: Numbers, *, is_transactional: bool = F
 
 
 def record_sizes(rows: Rows) -> Integers:
-    """How many bytes each row takes in a batch, at most."""
+    """Upper bound of each row's size in a batch."""
     stamps = rows.timestamps_ms
     spread = int(stamps.max() - stamps.min()) if len(stamps) else 0
     varints = _varint_sizes(_zigzag(np.array([spread, len(stamps)], dtype=np.int64)))
@@ -108,13 +108,15 @@ def record_sizes(rows: Rows) -> Integers:
     contents += lengths(rows.value, len(stamps)).clip(0)
     if rows.headers is not None:
         contents += lengths(rows.headers, len(stamps))
-    # Both lengths and that of the record take more than one byte where they exceed 63.
+    # Record, key and value lengths beyond 63 take more than one byte.
     longer: Integers = 3 * (_varint_sizes(_zigzag(contents + fixed)) - 1)
     return contents + fixed + longer
 
 
 def encode_headers(headers: Any) -> Any:  # noqa: ANN401
-    """A list of (key, value) a row, to the bytes that end a record; None if no row has any."""
+    """Encode a list of (key, value) per row to the trailing bytes of its record; None if no row has
+    any.
+    """
     counts = pc.fill_null(pc.list_value_length(headers), 0)
     numbers = counts.to_numpy(zero_copy_only=False).astype(np.int64)
     if not numbers.any():
@@ -132,7 +134,7 @@ def encode_headers(headers: Any) -> Any:  # noqa: ANN401
 
 
 def lengths(column: Any, count: int) -> Integers:  # noqa: ANN401
-    """The length of each value; -1 for null, as the format has it."""
+    """The length of each value; -1 for null, as in the record format."""
     if column is None:
         return np.full(count, -1, dtype=np.int64)
     assert len(column) == count, "every column has a value for each row"
@@ -158,7 +160,7 @@ def _join(rows: Rows, stamp_deltas: Integers, offset_deltas: Integers) -> Any:  
     length_widths = _varint_sizes(length)
     ends = np.zeros(count + 1, dtype=np.int64)
     np.cumsum(length_widths + 1 + sum(widths[:3]), out=ends[1:])
-    prefix = np.zeros(int(ends[-1]), dtype=np.uint8)  # A record's attributes stay zero.
+    prefix = np.zeros(int(ends[-1]), dtype=np.uint8)  # Record attributes stay zero.
     position = ends[:-1]
     _put_varints(prefix, position, length, length_widths)
     position = position + length_widths + 1
@@ -213,7 +215,7 @@ def _varint_sizes(zigzag: npt.NDArray[np.uint64]) -> Integers:
 def _put_varints(
     out: Bytes, positions: Integers, zigzag: npt.NDArray[np.uint64], sizes: Integers
 ) -> None:
-    """Write each number at its position; what needs more bytes is written on, byte by byte."""
+    """Write each number at its position; longer varints continue byte by byte."""
     for index in range(VARINT_BYTES_MAX):
         low = (zigzag & np.uint64(0x7F)).astype(np.uint8)
         is_last = sizes == index + 1

@@ -1,7 +1,7 @@
-"""The headers of many records as one Arrow column: a list of key and value, null where none are.
+"""The headers of many records as one Arrow column: a list of key and value, null without headers.
 
-Step `n` reads the n-th header of every record that has as many. Where few records are left, which
-may have millions of headers yet, a plain loop reads those: a step costs as much as many of them.
+Step `n` reads the n-th header of every record that has as many. When few records are left, which
+may have millions of headers, a plain loop reads those: a step costs as much as many of them.
 """
 
 from typing import Any
@@ -17,13 +17,13 @@ from ottla.spark.arrow.varints import Bytes, Ints, read_varints
 Offsets = np.ndarray[Any, np.dtype[np.int32]]
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
 
-ROWS_MIN = 50  # A step costs about as much as the plain loop takes for so many headers.
+ROWS_MIN = 50  # A step costs about as much as the plain loop for this many headers.
 CHUNK = 10_000
 PAST_THE_END = "a header of a record goes past the end of it"
 
 
 def read_headers(data: Buffer, array: Bytes, at: Ints, ends: Ints) -> "pa.Array":
-    """`at` is where each record's count of headers lies, `ends` where each record ends."""
+    """`at` are the positions of the header counts, `ends` the ends of the records."""
     counts, at = read_varints(array, at)
     if (counts < 0).any() or (counts > (ends - at) // HEADER_BYTES_MIN).any():
         raise IndexError("a record claims more headers than it has bytes")
@@ -59,7 +59,7 @@ def read_headers(data: Buffer, array: Bytes, at: Ints, ends: Ints) -> "pa.Array"
 def _read_one_by_one(
     data: Buffer, position: int, end: int, places: Offsets, has_value: Mask
 ) -> None:
-    """Fill the places and flags of the headers that follow each other here, in one record."""
+    """Fill in the positions and flags of the consecutive headers of one record."""
     for first in range(0, len(has_value), CHUNK):
         found: list[int] = []
         flags: list[bool] = []
@@ -91,7 +91,7 @@ def _column(
 
 
 def _text(keys: "pa.Array") -> "pa.Array":
-    """Keys of headers are text; what is not UTF-8 is shown as far as it can be, as Java does."""
+    """Header keys are text; invalid UTF-8 is replaced as in Java."""
     try:
         return keys.cast(pa.string())
     except pa.ArrowInvalid:

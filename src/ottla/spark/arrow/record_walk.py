@@ -1,11 +1,11 @@
-"""Where each record of a fetch begins: each length says where the next record is.
+"""Start positions of all records of a fetch: each length gives the position of the next record.
 
-Batches do not depend on each other, so all of them are walked at once, one record of each per step
-of numpy; a table over a length's first two bytes says how far it is to the next record. A batch of
-many records is cut into lanes by guessing where a record begins. A guess is only believed when the
-lane before it ends exactly there, so the result is that of the plain loop, which also takes over
-where lanes do not pay (few records) or not suffice (a record of 8 KiB and more, a wrong guess).
-Where many records in a row had one length, the loop looks at once how many more have it.
+Batches are independent, so all of them are walked at once, one record of each per numpy step; a
+table over a length's first two bytes gives the distance to the next record. A batch of many records
+is split into lanes by guessing record starts. A guess is accepted only if the lane before it ends
+exactly there, so the result equals that of the plain loop, which also takes over where lanes do not
+pay (few records) or fail (a record of 8 KiB and more, a wrong guess). After many records of one
+length, the loop checks at once how many more have it.
 """
 
 from typing import Any
@@ -15,20 +15,20 @@ import numpy as np
 from ottla.records.batch import Buffer
 from ottla.spark.arrow.varints import Bytes, Ints
 
-LANES_MIN = 40  # A step costs about as much as the plain loop takes for so many records.
+LANES_MIN = 40  # A step costs about as much as the plain loop for this many records.
 LANE_RECORDS = 128
-STEPS = 32  # Between two looks whether all lanes are done.
+STEPS = 32  # Between two checks whether all lanes are done.
 STEPS_MAX = 20 * LANE_RECORDS
-GUESS_RECORD_BYTES_MAX = 400  # Beyond, a batch has too few records to be worth the guesses.
-ALIKE_MIN = 32  # So many records of one length, and it is worth to ask for more of them at once.
+GUESS_RECORD_BYTES_MAX = 400  # Beyond that, a batch has too few records for guessing to pay.
+ALIKE_MIN = 32  # After this many records of one length, look for more of them at once.
 RECORD_BYTES_MIN = 7  # Length, attributes, two deltas, two lengths, number of headers.
 Words = np.ndarray[Any, np.dtype[np.uint16]]
 
 
 def _advances() -> "np.ndarray[Any, np.dtype[np.int32]]":
-    """From a length's first two bytes (little endian) to the bytes that the record takes.
+    """From a length's first two bytes (little endian) to the size of the record.
 
-    Zero where the length has more than two bytes.
+    Zero if the length has more than two bytes.
     """
     words = np.arange(1 << 16)
     first, second = words & 0xFF, words >> 8
@@ -38,13 +38,13 @@ def _advances() -> "np.ndarray[Any, np.dtype[np.int32]]":
 
 
 ADVANCES = _advances()
-ADVANCE_LIST: list[int] = ADVANCES.tolist()  # Quicker to look one up in.
+ADVANCE_LIST: list[int] = ADVANCES.tolist()  # Faster for single lookups.
 
 
 def record_starts(data: Buffer, array: Bytes, starts: Ints, ends: Ints, counts: Ints) -> Ints:
     """The starts of all records; batch `i` has `counts[i]` from `starts[i]` to `ends[i]`.
 
-    ValueError or IndexError where the lengths do not add up.
+    ValueError or IndexError if the lengths do not add up.
     """
     words = _words(array)
     if int(counts.sum()) > LANES_MIN:
@@ -57,7 +57,7 @@ def record_starts(data: Buffer, array: Bytes, starts: Ints, ends: Ints, counts: 
 
 
 def _words(array: Bytes) -> Words:
-    """Each byte with the one after it, without a copy."""
+    """Each byte with the next one, without a copy."""
     if len(array) < 2:
         return np.empty(0, np.uint16)
     return np.lib.stride_tricks.as_strided(
@@ -66,7 +66,7 @@ def _words(array: Bytes) -> Words:
 
 
 def _lanes(array: Bytes, words: Words, starts: Ints, ends: Ints, counts: Ints) -> Ints:
-    """Where lanes start: at each batch, and at guesses within those of many small records."""
+    """Starts of lanes: each batch, and guesses within batches of many small records."""
     large = np.flatnonzero(counts >= 2 * LANE_RECORDS)
     guesses = [
         _guess(array, words, int(starts[i]), int(ends[i]), int(counts[i]))
@@ -77,12 +77,12 @@ def _lanes(array: Bytes, words: Words, starts: Ints, ends: Ints, counts: Ints) -
 
 
 def _guess(array: Bytes, words: Words, start: int, end: int, count: int) -> Ints:
-    """Places in a batch where three records seem to follow each other."""
+    """Positions in a batch where three records seem to follow each other."""
     size = (end - start) // count + 1
     width = size + size // 2
     targets = np.linspace(start, end, count // LANE_RECORDS, endpoint=False, dtype=np.int64)[1:]
     last = len(words) - 3
-    # The attributes of a record are always zero; before them is its length, of a byte or two.
+    # The attributes of a record are always zero, after a length of one or two bytes.
     zeros = np.flatnonzero(array[np.minimum(targets[:, None] + np.arange(2, width + 2), last)] == 0)
     lane = zeros // width
     at = np.minimum(targets[lane] + 2 + zeros % width, last)
@@ -103,14 +103,14 @@ def _guess(array: Bytes, words: Words, start: int, end: int, count: int) -> Ints
 def _walk_together(
     words: Words, lanes: Ints, lane_ends: Ints, starts: Ints, ends: Ints
 ) -> Ints | None:
-    """None where a record is too long for the table, or a lane does not end where it should."""
-    # The last lane of a batch ends with the batch, not where the next batch begins.
+    """None if a record is too long for the table, or a lane does not end at the next one."""
+    # The last lane of a batch ends with the batch, not with the next batch's start.
     batch = np.searchsorted(starts, lanes, side="right") - 1
     lane_ends = np.minimum(lane_ends, ends[batch])
     last = len(words) - 1
     reached = [lanes]
     at = lanes
-    # A lane that is done walks on over what follows it, but not out of the buffer.
+    # A finished lane walks on, but not beyond the buffer.
     while len(reached) <= STEPS_MAX:
         for _ in range(STEPS):
             at = at + ADVANCES[words[np.minimum(at, last)]]
@@ -129,7 +129,7 @@ def _walk_together(
 
 
 def _has_counts(found: Ints, starts: Ints, counts: Ints) -> bool:
-    """Whether each batch has as many records as it says."""
+    """Whether each batch has its claimed number of records."""
     edges = np.append(np.searchsorted(found, starts), len(found))
     return bool((np.diff(edges) == counts).all())
 
@@ -137,7 +137,7 @@ def _has_counts(found: Ints, starts: Ints, counts: Ints) -> bool:
 def _walk_one_by_one(
     data: Buffer, words: Words, starts: list[int], ends: list[int], counts: list[int]
 ) -> Ints:
-    """Nothing but the walk: this loop is the one place that touches each record in Python."""
+    """The only loop that touches each record in Python; it does nothing but the walk."""
     pieces: list[Ints] = []
     found: list[int] = []
     word_at, advances = words.item, ADVANCE_LIST
@@ -150,7 +150,7 @@ def _walk_one_by_one(
                 position := position + (advances[word_at(position)] or _large(data, position))
                 for _ in range(steps)
             ]
-            found.pop()  # What follows the last record.
+            found.pop()  # The end of the last record.
             left -= steps
             size = position - found[-1]
             if left and position - first == ALIKE_MIN * size:
@@ -168,15 +168,15 @@ def _walk_one_by_one(
 
 
 def _alike(words: Words, position: int, size: int, most: int) -> int:
-    """How many records from here on, up to `most`, begin with the length of the one before."""
+    """Number of records from here on, up to `most`, with the same length as the previous one."""
     if not ADVANCES[words[position - size]]:
-        return 0  # Two bytes do not tell the whole length.
+        return 0  # Two bytes are not the whole length.
     is_same = words[position : position + most * size : size] == words[position - size]
     return len(is_same) if is_same.all() else int(is_same.argmin())
 
 
 def _large(data: Buffer, position: int) -> int:
-    """How many bytes a record takes whose length has more than two."""
+    """Size of a record whose length has more than two bytes."""
     at, size, shift = position, 0, 0
     while shift <= 28:
         byte = data[at]

@@ -1,6 +1,6 @@
-"""The columns of the source: exactly those of Spark's Kafka source, for Spark and for Arrow.
+"""The columns of the source: those of Spark's Kafka source, for Spark and for Arrow.
 
-Spark compares the two strictly, down to what may be null, so each is written out here once.
+Spark compares the two strictly, including nullability, so each is written out here once.
 """
 
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ def arrow_schema(columns: Sequence[str]) -> "pa.Schema":
 
 
 def spark_schema(columns: Sequence[str]) -> "StructType":
-    """Made of classes: a text would need a running JVM, and workers have none."""
+    """Built from classes: parsing a DDL string would need a JVM, and workers have none."""
     from pyspark.sql import types
 
     header = types.StructType(

@@ -1,4 +1,4 @@
-"""Varints by the thousand: each step of numpy reads one byte of all of them.
+"""Vectorised varints: each numpy step reads one byte of all of them.
 
 Nearly all varints of records have one or two bytes, so a column of them costs two or three passes.
 """
@@ -18,9 +18,9 @@ class TooLong(ValueError):
 
 
 def read_varints(data: Bytes, at: Ints) -> tuple[Ints, Ints]:
-    """The zigzag varints that begin at each of `at`, and where each ends.
+    """The zigzag varints at positions `at`, and their end positions.
 
-    IndexError where one begins or goes on beyond the data.
+    IndexError if one starts or continues beyond the data.
     """
     first = data[at]
     ends = at + 1
@@ -37,7 +37,7 @@ def read_varints(data: Bytes, at: Ints) -> tuple[Ints, Ints]:
             ends[more] += 1
             more = more[byte > 0x7F]
             shift += 7
-    # The shift must not carry the sign, in which the tenth byte leaves its bit.
+    # The shift must be unsigned: the tenth byte sets the sign bit.
     values = (raw.view(np.uint64) >> np.uint64(1)).view(np.int64)
     values ^= -(raw & 1)
     return values, ends

@@ -1,9 +1,8 @@
 """A stream into a Delta table, exactly once: `to_delta`.
 
-Appending, Spark's tasks write Parquet files and the driver adds all of a micro-batch in one commit.
-With a key, the last change of each key is merged: what is there is replaced or deleted. Either way
-the commit carries the query and its micro-batch, so that a micro-batch that Spark runs again after
-a failure changes nothing.
+To append, Spark's tasks write Parquet files and the driver adds all files of a micro-batch in one
+commit. With a key, the last change of each key is merged. Either way the commit carries query id
+and micro-batch, so that a micro-batch that Spark repeats after a failure changes nothing.
 """
 
 import os
@@ -39,9 +38,9 @@ def to_delta(
 ) -> "StreamingQuery":
     """Start a query that keeps a Delta table up to date, and return it.
 
-    Without `key` rows are appended. With it they are merged: of each key the row with the highest
-    `sequence` wins, over what the table holds too, and a row for which the SQL condition `delete`
-    holds takes the key out of the table. `trigger` is what Spark's `trigger` takes, such as
+    Without `key` rows are appended. With it they are merged: the row with the highest `sequence` of
+    each key wins, also against the table's row, and a row that satisfies the SQL condition `delete`
+    removes its key from the table. `trigger` takes the arguments of Spark's `trigger`, such as
     `{"availableNow": True}`.
     """
     sink = checked_sink(
@@ -68,7 +67,7 @@ def checked_sink(
     delete: str | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> "DeltaSink":
-    """What writes the micro-batches; a table that does not fit is told now, not by a query."""
+    """The writer of the micro-batches; raises at once if the table does not fit."""
     keys = [key] if isinstance(key, str) else list(key or ())
     _check(frame, keys, sequence, delete)
     sink = DeltaSink(_absolute(path), keys, sequence, delete, dict(storage_options or {}))
@@ -77,7 +76,7 @@ def checked_sink(
 
 
 class DeltaSink:
-    """What is done with every micro-batch, in the driver's Python."""
+    """Writes every micro-batch, in the driver's Python process."""
 
     def __init__(
         self,
@@ -100,14 +99,14 @@ class DeltaSink:
         return self._table
 
     def write(self, frame: "DataFrame", batch: int) -> None:
-        """Called by Spark, once for each micro-batch and again where it cannot be sure."""
+        """Called by Spark once for each micro-batch, and again after an uncertain attempt."""
         try:
             self._write(frame, batch)
         except Exception as failure:
             if not is_interruption(failure):
                 raise
-            # Spark knows that it stopped the query itself by matching this text, and overflows its
-            # stack on the whole of it.
+            # Spark matches this text to recognise a stop of its own, and overflows its stack on a
+            # long one.
             raise SparkError(INTERRUPTED) from None
 
     def _write(self, frame: "DataFrame", batch: int) -> None:
@@ -142,7 +141,7 @@ class DeltaSink:
 
 
 def is_interruption(failure: Exception) -> bool:
-    """Whether it only says that the query was stopped meanwhile."""
+    """Whether the error only says that the query was stopped."""
     text = str(failure)
     return "InterruptedException" in text or "SPARK_JOB_CANCELLED" in text
 
@@ -172,7 +171,7 @@ def _check(
     if not keys and (sequence or delete):
         raise SparkError("sequence and delete say how rows of one key are merged: give key= too")
     if delete is not None:
-        frame.where(delete)  # Spark itself says what is wrong with a condition.
+        frame.where(delete)  # Spark itself reports an invalid condition.
 
 
 def _arrow_schema(frame: "DataFrame") -> Any:  # noqa: ANN401
@@ -184,6 +183,6 @@ def _arrow_schema(frame: "DataFrame") -> Any:  # noqa: ANN401
 
 
 def _absolute(path: str | os.PathLike[str]) -> str:
-    """A relative path means the driver's directory, for the executors too."""
+    """A relative path is relative to the driver's directory, for the executors too."""
     text = os.fspath(path)
     return text if "://" in text else os.path.abspath(text)

@@ -1,7 +1,7 @@
 """Parquet files of a Delta table, written by Spark's tasks; the driver adds them to the table.
 
-A file is part of the table only when the table's log says so. What a failed or a losing attempt
-leaves behind is never read, and `vacuum` removes it.
+A file is part of the table only once the table's log names it. Files of failed or losing attempts
+are never read, and `vacuum` removes them.
 """
 
 import json
@@ -14,22 +14,22 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow.fs import FileSystem
 
-ROW_GROUP_BYTES: Final = 32 * 1024 * 1024  # What a task holds in memory before it writes.
+ROW_GROUP_BYTES: Final = 32 * 1024 * 1024  # Memory of a task before it writes.
 COMPRESSION: Final = "zstd"
 ADDED: Final = "path string, size long, modified_ms long, stats string"  # As a Spark schema.
 
 
 class AddedFile(NamedTuple):
-    """What a task tells the driver about a file."""
+    """Description of a file that a task sends to the driver."""
 
-    path: str  # Below the table's directory.
+    path: str  # Relative to the table's directory.
     size: int
     modified_ms: int
-    stats: str  # As Delta's log has it.
+    stats: str  # In the format of Delta's log.
 
 
 def file_writer(table_path: str) -> Callable[[Iterable[Any]], Iterator[Any]]:
-    """For `mapInArrow`: rows in, one row out that describes the file; nothing for no rows."""
+    """For `mapInArrow`: rows in, one row out that describes the file; none for no rows."""
 
     def write(batches: Iterable[Any]) -> Iterator[Any]:
         added = write_file(table_path, batches)
@@ -41,7 +41,7 @@ def file_writer(table_path: str) -> Callable[[Iterable[Any]], Iterator[Any]]:
 
 
 def write_file(table_path: str, batches: Iterable[Any]) -> AddedFile | None:
-    """Write all rows into one new file of the table's directory; None if there are none."""
+    """Write all rows to one new file of the table's directory; None if there are none."""
     name = f"part-{uuid.uuid4()}.{COMPRESSION}.parquet"
     filesystem, directory = _place(table_path)
     path = f"{directory}/{name}"
@@ -72,7 +72,7 @@ def _place(table_path: str) -> tuple[Any, str]:
 
 
 def _row_groups(batches: Iterable[Any]) -> Iterator[Any]:
-    """Few large groups instead of one for each batch that Spark hands over."""
+    """Combine Spark's batches into few large row groups."""
     held: list[Any] = []
     held_bytes = 0
     for batch in batches:
@@ -87,9 +87,9 @@ def _row_groups(batches: Iterable[Any]) -> Iterator[Any]:
 
 
 def _stats(metadata: Any) -> dict[str, Any]:  # noqa: ANN401
-    """How many rows, and the range of whole numbers: what readers skip files by.
+    """Row count and the range of integer columns, by which readers skip files.
 
-    Other types are left out: a bound that is cut or rounded the wrong way would hide rows.
+    Other types are left out: a truncated or wrongly rounded bound would hide rows.
     """
     lowest: dict[str, int] = {}
     highest: dict[str, int] = {}

@@ -1,7 +1,7 @@
-"""A Delta table and how far a query has come in it: both change in one commit, or neither.
+"""A Delta table and the progress of a query in it: both change in one commit, or neither.
 
-Each commit carries (query, micro-batch). A micro-batch that is there already is not written again;
-one that comes too late, from a driver that was replaced without knowing, is refused by the table.
+Each commit carries (query, micro-batch). A micro-batch that is in the table is not written again;
+the table refuses a late one, from a driver that was replaced without knowing.
 """
 
 import json
@@ -19,12 +19,12 @@ IS_DELETED: Final = "__ottla_is_deleted"
 
 
 class StaleDriver(SparkError):
-    """Another driver runs the same query, and has already written this micro-batch or a later."""
+    """Another driver runs the same query, and has written this micro-batch or a later one."""
 
 
 class LakeTable:
     def __init__(self, path: str, schema: Any, storage_options: Mapping[str, str]) -> None:  # noqa: ANN401
-        """Open the table, or make it; `schema` is a pyarrow.Schema."""
+        """Open the table, or create it; `schema` is a pyarrow.Schema."""
         self._wanted = Schema.from_arrow(schema)
         options = dict(storage_options)
         self._table = DeltaTable.create(
@@ -61,7 +61,7 @@ class LakeTable:
         keys: Sequence[str],
         sequence: str | None,
     ) -> None:
-        """Upsert by key; rows whose column `IS_DELETED` is true delete what they match."""
+        """Upsert by key; rows with a true column `IS_DELETED` delete their matches."""
         columns = [name for name in changes.column_names if name != IS_DELETED]
         is_newer = f"s.{_quoted(sequence)} >= t.{_quoted(sequence)}" if sequence else "true"
         merger = self._table.merge(
@@ -92,7 +92,7 @@ class LakeTable:
 
 
 def _marked(query: str, batch: int) -> CommitProperties:
-    # No retry: a commit that meets another one of the same query must fail, not go on top of it.
+    # No retry: a commit that conflicts with one of the same query must fail.
     return CommitProperties(
         app_transactions=[Transaction(query, batch)],
         custom_metadata={"ottla.query": query, "ottla.batch": str(batch)},

@@ -1,7 +1,7 @@
-"""A declared pipeline as Spark's frames and queries, checked by Spark and the brokers.
+"""A declared pipeline as Spark frames and queries, checked by Spark and the brokers.
 
-Nothing is started here: all frames are built and all topics and tables looked at first, so that a
-mistake anywhere is told before any row is read.
+Nothing is started here: all frames are built and all topics and tables checked first, so that every
+error is reported before any row is read.
 """
 
 import os
@@ -35,7 +35,7 @@ TROUBLE: Final = re.compile(r"\bottla(?:\.\w+)+: ([^\n]+)")
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A query that is ready to be started."""
+    """A query that is ready to start."""
 
     name: str
     line: int
@@ -80,7 +80,7 @@ class Builder:
                             client.run(client.cluster.topic(topic.strip()))
 
     def _check_target(self, topic: str) -> None:
-        """It must be there, or be made by the brokers when it is first asked for."""
+        """The topic must exist, or be auto-created by the brokers."""
         cluster = SinkCluster(Access(self._declared.bootstrap))
         try:
             cluster.topic(topic)
@@ -113,7 +113,7 @@ class Builder:
         return frame
 
     def _good(self, source: Source, frame: "DataFrame") -> "DataFrame":
-        """What can be parsed; the rest is written by a query of its own."""
+        """The rows that can be parsed; a separate query writes the rest."""
         from pyspark.sql.types import StructType
 
         assert source.schema is not None, "there is something to parse"
@@ -239,7 +239,7 @@ class Builder:
     def _told(
         self, line: int, step: Step | None = None, lines: Mapping[str, int] | None = None
     ) -> Iterator[None]:
-        """Whatever goes wrong inside is told with the line that asked for it.
+        """Report errors of the block with the line that caused them.
 
         `lines` are those of options.
         """
@@ -278,7 +278,7 @@ class Builder:
 def as_records(frame: "DataFrame", sink: Sink) -> "DataFrame":
     """Rows as records of a topic: a frame without `value` is written as JSON of its columns.
 
-    The topic and partition that a row came from say nothing about where it goes.
+    The topic and partition that a row was read from do not determine its target.
     """
     from pyspark.sql import functions as sql
 
@@ -297,7 +297,7 @@ def as_records(frame: "DataFrame", sink: Sink) -> "DataFrame":
 
 
 def sentence_of(failure: object) -> str:
-    """The one sentence in what Spark says over many lines."""
+    """One sentence from Spark's multi-line error."""
     text = str(failure)
     ours = TROUBLE.findall(text)
     if ours:

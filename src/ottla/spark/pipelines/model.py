@@ -1,7 +1,7 @@
-"""A declared pipeline: sources, steps and sinks, each with the line of the file that declares it.
+"""A declared pipeline: sources, steps and sinks, each with its line in the file.
 
 Pure. YAML and Python files are read into the same declaration, which is checked as a whole before
-anything runs; whatever is wrong is told with the file and the line.
+anything runs; errors name the file and the line.
 """
 
 import difflib
@@ -16,7 +16,7 @@ NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class PipelineError(SparkError):
-    """Something is wrong with a file: `pipeline.yaml:12: there is no step 'oders'`."""
+    """An error in a file: `pipeline.yaml:12: there is no step 'oders'`."""
 
     def __init__(self, file: str, line: int, sentence: str) -> None:
         super().__init__(f"{file}:{line}: {sentence}")
@@ -26,7 +26,7 @@ class PipelineError(SparkError):
 
 @dataclass(slots=True)
 class Declared:
-    """What has a name, and a line where it is declared; parts of it may have lines of their own."""
+    """A named element with the line of its declaration; its parts may have their own lines."""
 
     name: str
     line: int
@@ -40,33 +40,33 @@ class Declared:
 class Source(Declared):
     """A topic as a stream, or files as a table to join with."""
 
-    topic: str | None = None  # Or several, with commas between.
+    topic: str | None = None  # Or several, separated by commas.
     pattern: str | None = None
     path: str | None = None
     format: str | None = None  # Of the files at `path`.
     start: str = "earliest"
     group: str | None = None
-    schema: str | None = None  # Values are JSON of this form; without it they stay bytes.
+    schema: str | None = None  # Schema of the JSON values; without it they stay bytes.
     valid: str | None = None
     dead_letter: str | None = None
-    watermark: str | None = None  # A column and how late rows may come: "timestamp 2 minutes".
+    watermark: str | None = None  # A column and the allowed lateness: "timestamp 2 minutes".
     options: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
 class Step:
-    """A frame made of earlier ones, by SQL or by a function of frames."""
+    """A frame derived from earlier ones, by SQL or by a function of frames."""
 
     name: str
     line: int
     sql: str | None = None
     function: Callable[..., Any] | None = None
-    inputs: tuple[str, ...] = ()  # Of a function: the names of its parameters.
+    inputs: tuple[str, ...] = ()  # Of a function: its parameter names.
 
 
 @dataclass(slots=True)
 class Sink(Declared):
-    """Where a frame goes: a topic, a Delta table, or Parquet files."""
+    """Target of a frame: a topic, a Delta table, or Parquet files."""
 
     source: str = ""
     topic: str | None = None
@@ -86,7 +86,7 @@ class Declaration:
     bootstrap: str = "localhost:9092"
     checkpoints: str = "checkpoints"
     master: str | None = None
-    trigger: str | None = None  # How often: "10 seconds". As often as it can, if not given.
+    trigger: str | None = None  # Interval such as "10 seconds"; without it, as often as possible.
     spark: dict[str, str] = field(default_factory=dict)
     sources: list[Source] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
@@ -97,7 +97,7 @@ class Declaration:
 
 
 def check(declared: Declaration) -> None:
-    """Everything that can be told without Spark and without a broker."""
+    """Checks that need neither Spark nor a broker."""
     if not declared.sources:
         raise declared.wrong(1, "there are no sources: name at least one topic to read")
     if not declared.sinks:

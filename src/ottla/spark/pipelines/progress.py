@@ -1,7 +1,7 @@
-"""How far the queries of a pipeline have come, from what Spark tells about each micro-batch.
+"""Progress of the queries of a pipeline, from Spark's reports of micro-batches.
 
-Pure: progress reports in, numbers out. Lag is counted in records, from the offsets that the source
-reports: what the brokers have and the query has not read.
+Pure: reports in, numbers out. Lag is the number of records between the brokers' end offsets and the
+query's, as the source reports them.
 """
 
 import json
@@ -14,21 +14,21 @@ Offsets = dict[tuple[str, str], int]
 
 @dataclass(slots=True)
 class QueryProgress:
-    """One query since it was started here."""
+    """One query since its start in this process."""
 
     name: str
     batches: int = 0
     rows: int = 0
     rows_per_second: float = 0.0
     batch_ms: int = 0
-    lag: int | None = None  # None until the source has told.
+    lag: int | None = None  # None until the source has reported.
     _last_batch: int = -1
     _began: dict[int, Offsets] = field(default_factory=dict)
     _ends: dict[int, Offsets] = field(default_factory=dict)
     _latest: dict[int, Offsets] = field(default_factory=dict)
 
     def note(self, report: Mapping[str, Any]) -> None:
-        """Take a report; one that came already, or of a trigger without rows, adds no rows."""
+        """Add a report; a repeated one, or one of a trigger without rows, adds no rows."""
         is_new = report["batchId"] > self._last_batch
         rows = int(report.get("numInputRows") or 0)
         if is_new:
@@ -49,7 +49,7 @@ class QueryProgress:
 
     @property
     def fraction(self) -> float | None:
-        """How much of what the brokers have was read since the start; None if nobody knows."""
+        """Share of the available records read since the start; None if unknown."""
         if not self._ends or self.lag is None:
             return None
         done = sum(_missing(end, self._began[index]) for index, end in self._ends.items())
@@ -57,7 +57,7 @@ class QueryProgress:
 
 
 def read_offsets(value: Any) -> Offsets:  # noqa: ANN401
-    """Offsets as our source writes them; empty for those of any other."""
+    """Offsets in the format of our source; empty for any other source."""
     if isinstance(value, str):
         try:
             value = json.loads(value)

@@ -1,7 +1,7 @@
-"""The queries of a pipeline while they run: started together, watched, and stopped between batches.
+"""The running queries of a pipeline: started together, watched, and stopped between micro-batches.
 
-A query that fails ends the pipeline: the others are stopped, and the error names the line of the
-file that the query comes from.
+A query that fails ends the pipeline: the others are stopped, and the error names the query's line
+in the file.
 """
 
 import time
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming import StreamingQuery
 
-STOP_S_MAX: Final = 20.0  # For the micro-batches that are under way; then they are cut off.
-# Spark gives a Python process ten seconds to start, which a busy machine may not have.
+STOP_S_MAX: Final = 20.0  # For running micro-batches; then they are interrupted.
+# Spark allows a Python process ten seconds to start, which may be too short on a busy machine.
 TOO_BUSY: Final = "Python worker failed to connect back"
 STARTS_MAX: Final = 4
 INITIALIZING: Final = "Initializing sources"
 INITIALIZING_S_MAX: Final = 30.0
 POLL_S: Final = 0.05
-# Of PySpark: each mistake in a query with all of its stack, in JSON. It is told in a sentence here.
+# PySpark logs each query error with its stack, in JSON; we report one sentence.
 LOGGERS_OF_MISTAKES: Final = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
 
 
 def open_session(declared: Declaration, master: str | None) -> "SparkSession":
-    """A session for this pipeline; `master` goes before what the file says."""
-    # What a person does not need to read here; the UI tells more, and is not asked for either.
+    """A session for this pipeline; `master` takes precedence over the file."""
+    # No console progress and no UI.
     quiet = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
     chosen = master or declared.master
     made = session(declared.name, master=chosen, **{**quiet, **declared.spark})
@@ -44,12 +44,12 @@ def open_session(declared: Declaration, master: str | None) -> "SparkSession":
 
 class Running:
     def __init__(self, declared: Declaration, planned: Sequence[Planned]) -> None:
-        """Start all queries; if one cannot be started, none is left running."""
+        """Start all queries; if one cannot be started, all are stopped."""
         self._declared = declared
         self._queries: dict[str, StreamingQuery] = {}
         self._planned = {each.name: each for each in planned}
         self._starts = dict.fromkeys(self._planned, 0)
-        self._seen: dict[str, str] = {}  # The time of the last report of each query.
+        self._seen: dict[str, str] = {}  # Time of the last report of each query.
         self.progress = {each.name: QueryProgress(each.name) for each in planned}
         try:
             for each in planned:
@@ -63,7 +63,7 @@ class Running:
         return any(query.isActive for query in self._queries.values())
 
     def poll(self) -> None:
-        """Take what is new; PipelineError if a query has failed."""
+        """Process new reports; PipelineError if a query has failed."""
         for name, query in list(self._queries.items()):
             last = query.lastProgress
             if last is not None and last["timestamp"] != self._seen.get(name):
@@ -75,7 +75,9 @@ class Running:
                 self._failed(self._planned[name], failure)
 
     def _start(self, planned: Planned) -> None:
-        """Start a query and let it open its sources: all at once would start many processes."""
+        """Start a query and wait for its sources to open: all at once would start many
+        processes.
+        """
         self._starts[planned.name] += 1
         query = self._queries[planned.name] = planned.start()
         deadline = time.monotonic() + INITIALIZING_S_MAX
@@ -92,18 +94,18 @@ class Running:
         raise self._declared.wrong(planned.line, sentence)
 
     def stop_idle(self) -> bool:
-        """Stop the queries that are between two micro-batches; whether none is left."""
+        """Stop the queries that are between two micro-batches; returns whether none is left."""
         for query in self._queries.values():
             if query.isActive and not query.status["isTriggerActive"]:
                 query.stop()
         return not self.is_active
 
     def stop(self) -> None:
-        """Stop all of them at once; a micro-batch that is cut off is begun again next time."""
+        """Stop all of them at once; an interrupted micro-batch is repeated next time."""
         for query in self._queries.values():
             query.stop()
 
 
 def prepare(declared: Declaration, spark: "SparkSession", *, is_once: bool) -> list[Planned]:
-    """Everything built and checked; nothing runs yet."""
+    """Build and check everything, without starting it."""
     return Builder(declared, spark, is_once=is_once).build()

@@ -1,4 +1,4 @@
-"""A pipeline in YAML, read so that every mistake is told with its line."""
+"""A pipeline in YAML; every error is reported with its line."""
 
 from collections.abc import Iterator
 from dataclasses import fields
@@ -10,7 +10,7 @@ from ottla.spark.pipelines.model import Declaration, PipelineError, Sink, Source
 
 SCALARS: Final = ("name", "bootstrap", "checkpoints", "master", "trigger")
 SECTIONS: Final = ("spark", "sources", "steps", "sinks")
-RENAMED: Final = {"from": "source"}  # What the file says, where Python has another use for it.
+RENAMED: Final = {"from": "source"}  # Names in the file that are keywords in Python.
 OF_ALL: Final = ("name", "line", "lines")
 Node = Any
 
@@ -60,7 +60,7 @@ class _Reader:
         raise self._declared.wrong(line, f"step {name!r} has no SQL")
 
     def _filled(self, made: Any, node: Node) -> Any:  # noqa: ANN401
-        """A source or a sink with what the file says about it."""
+        """A source or a sink with the values of the file."""
         kind = type(made).__name__.lower()
         names = [item.name for item in fields(made) if item.name not in OF_ALL]
         spelled = {written: name for written, name in RENAMED.items() if name in names}
@@ -114,6 +114,6 @@ class _Reader:
 
     @staticmethod
     def _first_line(node: Node) -> int:
-        """Where the text itself begins: a block follows the line with its `|`."""
+        """The first line of the text itself: a block starts after the line with its `|`."""
         line: int = node.start_mark.line
         return line + (2 if node.style in ("|", ">") else 1)

@@ -1,7 +1,8 @@
-"""Tells, once per application, that its session lacks what makes Python sources and sinks fast.
+"""Logs, once per application, that its session lacks the settings for fast Python sources and
+sinks.
 
-A data source cannot see the session's settings, but its process inherits what `session` leaves in
-the environment, or what Spark itself does where Unix sockets are switched on.
+A data source cannot see the session's settings, but its process inherits the environment that
+`session` sets, or that Spark sets for Unix sockets.
 """
 
 import logging
@@ -14,12 +15,12 @@ from ottla.spark.sessions.session import FAST, PUSHDOWN_VARIABLE
 log = logging.getLogger("ottla.spark")
 
 SOCKETS_VARIABLE = "PYTHON_UNIX_DOMAIN_ENABLED"
-DIRECTORIES_VARIABLE = "SPARK_LOCAL_DIRS"  # The application's own; Spark removes them at its end.
+DIRECTORIES_VARIABLE = "SPARK_LOCAL_DIRS"  # Per application; Spark removes them at its end.
 MARK = "ottla-told"
 
 
 def tell_once(environment: Mapping[str, str] = os.environ) -> None:
-    """On the driver, for each reader and writer; only the first one says something."""
+    """Called on the driver for each reader and writer; only the first call logs."""
     directory = environment.get(DIRECTORIES_VARIABLE, "").partition(",")[0]
     is_fast = environment.get(SOCKETS_VARIABLE, "").lower() == "true"
     if not directory or is_fast or PUSHDOWN_VARIABLE in environment:

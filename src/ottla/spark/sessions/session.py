@@ -1,6 +1,6 @@
-"""A Spark session with what a Python source and sink need to be fast, and to be found at all.
+"""A Spark session with the settings that Python sources and sinks need.
 
-A plain session works too, slower. What the caller sets goes before what is set here.
+A plain session works too, but slower. The caller's settings take precedence.
 """
 
 import os
@@ -14,15 +14,15 @@ from ottla.spark.sessions.spark_home import use_light_home
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# Read by our readers in the Python workers, which inherit the environment of the JVM that starts
-# them: a data source cannot see the session's settings.
+# Read by our readers in the Python workers, which inherit the environment of the JVM: a data source
+# cannot see the session's settings.
 PUSHDOWN_VARIABLE = "OTTLA_SPARK_FILTER_PUSHDOWN"
 PUSHDOWN_SETTING = "spark.sql.python.filterPushdown.enabled"
 THREADS_VARIABLE = "OMP_NUM_THREADS"
 
 FAST = {
-    # Exactly this value ends the counting of bytes per row, which makes every Python sink 12 times
-    # slower when a row has headers.
+    # Only this value disables the counting of bytes per row, which makes every Python sink 12 times
+    # slower for rows with headers.
     "spark.sql.execution.arrow.maxBytesPerBatch": "2147483647",
     # Between Spark and its Python workers: a fifth less CPU per row than loopback TCP.
     "spark.python.unix.domain.socket.enabled": "true",
@@ -45,14 +45,14 @@ def session(
 ) -> "SparkSession":
     """A session on this machine, or on the cluster `master`; the running one, if there is one.
 
-    `conf` are Spark's settings with underscores for dots where that is unambiguous, or give them as
+    `conf` are Spark's settings with underscores for dots where that is unambiguous, or given as
     `**{"spark.sql.shuffle.partitions": 2}`.
     """
-    # Spark would start whatever `python3` comes first on the path, which lacks this package.
+    # Spark would use the first `python3` on the path, which may lack this package.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     given = {setting_name(key): _text(value) for key, value in conf.items()}
-    # A reader that takes filters while the setting is off would be refused.
+    # A reader that accepts filters while the setting is off would be refused.
     os.environ[PUSHDOWN_VARIABLE] = given.get(PUSHDOWN_SETTING, SETTINGS[PUSHDOWN_SETTING])
     use_light_home()
     from pyspark.sql import SparkSession
@@ -68,11 +68,12 @@ def session(
 
 @contextmanager
 def _few_threads() -> Iterator[None]:
-    """While the JVM starts, which hands its environment to the Python processes that plan.
+    """Limit the threads of numpy while the JVM starts, whose environment planning processes
+    inherit.
 
-    Each of them loads numpy, which would make a thread per core for linear algebra, and they spin
-    for a while: a tenth of a second of CPU for every stream. Tasks get what Spark gives them, one
-    thread per core of the task.
+    Each of them loads numpy, which would start a spinning thread per core for linear algebra: a
+    tenth of a second of CPU for every stream. Tasks get Spark's own setting, one thread per core of
+    the task.
     """
     if THREADS_VARIABLE in os.environ:
         yield
@@ -85,7 +86,7 @@ def _few_threads() -> Iterator[None]:
 
 
 def setting_name(key: str) -> str:
-    """`spark_ui_enabled` is `spark.ui.enabled`; a name with dots is itself."""
+    """`spark_ui_enabled` is `spark.ui.enabled`; a name with dots is unchanged."""
     return key if "." in key else key.replace("_", ".")
 
 

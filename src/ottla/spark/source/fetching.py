@@ -22,7 +22,7 @@ from ottla.model.types import ZERO_UUID, Offset
 from ottla.protocol.messages import fetch as wire
 from ottla.protocol.messages import list_offsets, metadata
 from ottla.records.batch import Buffer
-from ottla.spark.arrow.scanning import Placed, scan
+from ottla.spark.arrow.batch_scan import Placed, scan
 from ottla.spark.errors import DataLoss, SparkError
 from ottla.spark.source.idle_connections import borrow, give_back
 from ottla.spark.source.source import Manner, Source

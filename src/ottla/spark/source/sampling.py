@@ -14,7 +14,7 @@ from ottla.env.network import Address
 from ottla.model.types import ZERO_UUID, Offset, TopicPartition
 from ottla.protocol.messages import fetch as wire
 from ottla.records.batch import Batch, Buffer
-from ottla.spark.arrow.scanning import scan
+from ottla.spark.arrow.batch_scan import scan
 from ottla.spark.options import Access
 from ottla.spark.source.fetching import NAMES_VERSION_MAX
 from ottla.spark.source.idle_connections import borrow, give_back

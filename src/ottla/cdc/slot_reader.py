@@ -1,10 +1,9 @@
-"""Follows a slot's stream: each change becomes its records, and what is acknowledged is confirmed.
+"""Reads a slot's stream, writes the records of each change, and confirms acknowledged commits.
 
-The open stream is the ownership of the slot: the server gives it to one process at a time. Only its
-owner sees how far the topics are written, and then writes (`numbering` says how the broker refuses
-a former owner). If the stream ends, it is opened again, and all of this begins once more. A broker
-that goes away is the producer's business: it tries again until all is written, and as long as it
-does so the stream waits.
+The open stream is the ownership of the slot: the server gives it to one process at a time. The
+owner first reads its position from the topics, then writes (`numbering` explains how the broker
+refuses a former owner). If the stream ends, it is opened again, and all of this is repeated. If a
+broker is down, the producer retries until everything is written, and the stream waits.
 """
 
 import asyncio
@@ -31,7 +30,7 @@ IN_USE_MS_MAX: Millis = 10_000  # The server may notice late that a killed tail 
 AGAIN_MS: Millis = 500
 
 
-class Following:
+class SlotReader:
     def __init__(
         self,
         cluster: Cluster,
@@ -55,7 +54,7 @@ class Following:
         if self._settings.stops_at_end:
             self._end_lsn = await self._plan.ask(Catalogue.wal_lsn)
         clock = self._cluster.clock
-        since: Millis | None = None  # When it began to fail.
+        since: Millis | None = None  # Time of the first failure.
         has_begun = False
         while not stop.is_set():
             try:
@@ -123,12 +122,14 @@ class Following:
             if self._end_lsn is not None and self._confirmation.lsn >= self._end_lsn:
                 return
             if payloads:
-                await asyncio.sleep(0)  # The producer has its turn.
+                await asyncio.sleep(0)  # Let the producer run.
             else:
                 await stream.wait(IDLE_MS)
 
     async def _keep_confirming(self, stream: Stream) -> None:
-        """Also while the brokers hold us up: else the server would take us for dead."""
+        """Keep confirming while the brokers are slow: otherwise the server closes the
+        connection.
+        """
         while True:
             stream.confirm(self._confirmation.lsn, asks=True)
             await asyncio.sleep(CONFIRM_MS / 1000)

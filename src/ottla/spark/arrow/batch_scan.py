@@ -1,7 +1,7 @@
-"""The batches of a fetch: which are whole, which are to be seen, and which offset comes next.
+"""The batches of a fetch: the complete ones, the visible ones, and the next offset.
 
-A broker sends batches as they lie on its disk: the first may begin below the offset asked for, the
-last may be cut, and markers and aborted transactions are among them. Only headers are read here.
+A broker sends batches as stored: the first may start below the requested offset, the last may be
+incomplete, and control batches and aborted transactions are among them. Only headers are read here.
 """
 
 from typing import NamedTuple
@@ -13,22 +13,24 @@ from ottla.spark.errors import Unreadable
 
 
 class Placed(NamedTuple):
-    """A batch, and where its records (not its header) begin in the buffer it was found in."""
+    """A batch, and the position of its records (after the header) in the buffer."""
 
     position: int
     batch: Batch
 
 
 class Scanned(NamedTuple):
-    placed: list[Placed]  # What is to be decoded,
-    size_bytes: int  # how large all whole batches are,
-    next_offset: Offset  # and what follows them.
+    placed: list[Placed]  # Batches to decode,
+    size_bytes: int  # total size of all complete batches,
+    next_offset: Offset  # and the offset after them.
 
 
 def scan(
     place: str, data: Buffer, offset: Offset, end: Offset, transactions: Transactions | None
 ) -> Scanned:
-    """Whole batches that reach into `offset` up to before `end`; `place` names the partition."""
+    """Complete batches with offsets from `offset` up to before `end`; `place` names the
+    partition.
+    """
     placed: list[Placed] = []
     position = 0
     next_offset = offset

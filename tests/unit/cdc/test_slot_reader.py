@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from ottla.cdc.errors import Interrupted
-from ottla.cdc.following import Following
 from ottla.cdc.progress import Progress
+from ottla.cdc.slot_reader import SlotReader
 
 
 class Writing:
@@ -46,14 +46,14 @@ def test_a_stream_that_is_opened_again_waits_for_nothing_of_the_last_one() -> No
         writer: Any = Writing()
         cluster: Any = None
         settings: Any = SimpleNamespace(tables=[])
-        following = Following(cluster, settings, plan, writer, Progress(), print)
-        following._confirmation.lsn = 7
+        reader = SlotReader(cluster, settings, plan, writer, Progress(), print)
+        reader._confirmation.lsn = 7
         lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        following._confirmation.committed(9, [lost])
+        reader._confirmation.committed(9, [lost])
         stream: Any = Broken()
         with pytest.raises(Interrupted):
-            await following._follow(stream, asyncio.Event())
-        assert following._confirmation.is_empty
-        assert following._confirmation.lsn == 7
+            await reader._follow(stream, asyncio.Event())
+        assert reader._confirmation.is_empty
+        assert reader._confirmation.lsn == 7
 
     asyncio.run(story())

@@ -2,7 +2,7 @@ import pytest
 
 from ottla.client.unpacking import Transactions
 from ottla.records.record import CONTROL_KEY, Record, build_batch
-from ottla.spark.arrow.scanning import scan
+from ottla.spark.arrow.batch_scan import scan
 from ottla.spark.errors import Unreadable
 from tests.unit.spark.making import joined, records
 
