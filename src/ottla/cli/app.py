@@ -1,4 +1,4 @@
-"""The command line as a whole: every command under one roof, for `--help` and for the tools."""
+"""The whole command line: all commands, for `--help` and for the tools."""
 
 from typing import Annotated, Any, Final
 
@@ -22,7 +22,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-# The broker's own commands parse their arguments by themselves, help included.
+# The broker's own commands parse their arguments themselves, help included.
 _UNTOUCHED: Final[dict[str, Any]] = {
     "add_help_option": False,
     "context_settings": {"allow_extra_args": True, "ignore_unknown_options": True},

@@ -1,8 +1,7 @@
-"""The entry of `ottla`: the broker's commands are light, the tools come with typer and rich.
+"""Entry point of `ottla`: argparse for the commands that start a broker, typer for the tools.
 
-A broker must start in a fraction of a second, and typer and rich alone cost a third of one. So the
-commands that start one are parsed by argparse, and the rest of the command line is only imported
-for the rest of the commands.
+A broker must start in a fraction of a second, and importing typer and rich takes a third of one. So
+the commands that start a broker are parsed by argparse, and typer is imported only for the others.
 """
 
 import gc
@@ -18,11 +17,11 @@ LIGHT_COMMANDS: Final = ("up", "start", "format")
 
 def main() -> None:
     if not __debug__:
-        # Asserts guard what is on disk; Python drops them under -O.
+        # Asserts protect the data on disk; Python drops them under -O.
         sys.exit("ottla: does not run under python -O or PYTHONOPTIMIZE: its checks would be off.")
     arguments = sys.argv[1:]
     if arguments and arguments[0] in LIGHT_COMMANDS:
-        gc.disable()  # Imports leave nothing to collect; who serves for long enables it again.
+        gc.disable()  # Imports leave no garbage; a long-running command enables it again.
         sys.exit(run_light(arguments[0], arguments[1:]))
     if arguments in (["--version"], ["-V"]):
         print(f"ottla {__version__}")
@@ -33,7 +32,7 @@ def main() -> None:
 
 
 def run_light(command: str, arguments: Sequence[str]) -> int:
-    """Run a command that does without typer; returns the exit status."""
+    """Run a command without typer; returns the exit status."""
     from ottla.broker.settings.error import SettingsError
 
     try:

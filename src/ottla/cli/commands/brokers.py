@@ -1,4 +1,4 @@
-"""`ottla brokers`: see them, empty one, and forget one that is gone for good."""
+"""`ottla brokers`: list, drain and unregister brokers."""
 
 import sys
 from typing import TYPE_CHECKING, Annotated
@@ -81,7 +81,7 @@ def drain(
       ottla brokers drain 3
       ottla brokers drain 3 --wait && ottla brokers list
     """
-    from ottla.cli.tasks.draining import drain_broker
+    from ottla.cli.tasks.drain import drain_broker
 
     ask(lambda cluster: drain_broker(cluster, node, wait=wait, as_json=as_json), bootstrap)
 
@@ -94,7 +94,7 @@ def undrain(node: Id, bootstrap: Bootstrap = BOOTSTRAP_DEFAULT, as_json: AsJson 
     Examples:
       ottla brokers undrain 3
     """
-    from ottla.cli.tasks.draining import undrain_broker
+    from ottla.cli.tasks.drain import undrain_broker
 
     ask(lambda cluster: undrain_broker(cluster, node, as_json=as_json), bootstrap)
 
@@ -118,7 +118,7 @@ def unregister(
     Examples:
       ottla brokers drain 3 --wait && ottla brokers unregister 3
     """
-    from ottla.cli.tasks.draining import unregister_broker
+    from ottla.cli.tasks.drain import unregister_broker
 
     if not yes and sys.stdin.isatty():
         typer.confirm(f"Forget broker {node}?", abort=True)

@@ -1,4 +1,4 @@
-"""`ottla cdc`: tails of databases, whose committed changes become records."""
+"""`ottla cdc`: committed changes of a database as records."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -87,7 +87,7 @@ def postgres(
     """
     from ottla.cdc.errors import CdcError
     from ottla.cdc.settings import TailSettings
-    from ottla.cli.tasks.tailing import tail
+    from ottla.cli.tasks.tail import tail
 
     settings = TailSettings(
         dsn=dsn,

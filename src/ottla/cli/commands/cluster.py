@@ -1,4 +1,4 @@
-"""`ottla cluster`: a look at the whole: brokers, quorum, what lacks replicas, what moves, disks."""
+"""`ottla cluster`: overview of brokers, quorum, under-replicated and moving partitions, disks."""
 
 from ottla.cli.tasks.client_options import BOOTSTRAP_DEFAULT, AsJson, Bootstrap, ask
 

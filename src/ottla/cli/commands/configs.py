@@ -1,4 +1,4 @@
-"""`ottla configs`: see and change what topics, brokers and groups are configured to do."""
+"""`ottla configs`: show and change configs of topics, brokers and groups."""
 
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated

@@ -1,4 +1,4 @@
-"""`ottla consume`: read a topic; without a group nothing is committed and nobody is disturbed."""
+"""`ottla consume`: read a topic, with or without a group."""
 
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
@@ -105,14 +105,15 @@ def consume(
       ottla consume orders --offset -5 --to-end --json | jq .value
       ottla consume orders --group billing --from-beginning
     """
-    from ottla.cli.tasks import consuming, group_reading
-    from ottla.cli.views.printing import Printing
+    from ottla.cli.tasks import consume as task
+    from ottla.cli.tasks import group_consume
+    from ottla.cli.views.record_output import RecordOutput
 
     with failures_told():
-        start = consuming.Start.choose(
+        start = task.Start.choose(
             from_beginning=from_beginning, offset=offset, from_time=from_time, to_end=to_end
         )
-        printing = Printing.choose(
+        printing = RecordOutput.choose(
             format_name="json" if as_json else output_format.value,
             keys=show_keys or show_all,
             headers=show_headers or show_all,
@@ -123,11 +124,11 @@ def consume(
         )
 
         if group is not None:
-            group_reading.check_options(start, partitions)
+            group_consume.check_options(start, partitions)
 
     async def work(cluster: "Cluster") -> None:
         if group is not None:
-            await group_reading.read_as_member(
+            await group_consume.read_as_member(
                 cluster,
                 topic,
                 group,
@@ -138,7 +139,7 @@ def consume(
                 is_committed_only=isolation is Isolation.COMMITTED,
             )
             return
-        await consuming.read_all(
+        await task.read_all(
             cluster,
             topic,
             sorted(set(partitions)),

@@ -1,4 +1,4 @@
-"""`ottla dlq`: look at dead letters, and send them back to where they came from."""
+"""`ottla dlq`: show dead letters, and send them back to their original topics."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -98,9 +98,9 @@ def replay(
       ottla dlq replay orders.dlq -n 1 --execute
       ottla dlq replay orders.dlq --to orders-retry --execute
     """
-    from ottla.cli.tasks import replaying
+    from ottla.cli.tasks import replay as task
 
-    wanted = replaying.replay_settings(
+    wanted = task.replay_settings(
         topic,
         group=group,
         target=target,
@@ -108,4 +108,4 @@ def replay(
         is_executed=execute,
         shows_json=as_json,
     )
-    ask(lambda cluster: replaying.replay(cluster, wanted), bootstrap)
+    ask(lambda cluster: task.replay(cluster, wanted), bootstrap)

@@ -1,4 +1,4 @@
-"""`ottla groups`: who reads what, how far behind they are, and where they go on."""
+"""`ottla groups`: members, lag, and offset resets."""
 
 import sys
 from typing import TYPE_CHECKING, Annotated
@@ -189,7 +189,7 @@ def delete(
                 await groups.delete(name)
                 say(f"Group {name} deleted.")
                 continue
-            await groups.describe(name)  # Says so if there is none.
+            await groups.describe(name)  # Raises if there is none.
             places = [place for place in await groups.offsets(name) if place.topic in topics]
             if places:
                 await groups.delete_offsets(name, places)

@@ -1,4 +1,4 @@
-"""`ottla log`: the files of a data directory, as a person reads them."""
+"""`ottla log`: print the files of a data directory."""
 
 from typing import Annotated
 

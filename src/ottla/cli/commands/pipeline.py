@@ -48,7 +48,7 @@ def run(
       ottla pipeline run orders.yaml --once
       ottla pipeline run orders.py --master spark://spark-1:7077
     """
-    from ottla.cli.tasks.pipelining import run_pipeline
+    from ottla.cli.tasks.pipeline import run_pipeline
 
     raise typer.Exit(run_pipeline(file, master, is_once=once, bootstrap=bootstrap))
 
@@ -69,6 +69,6 @@ def check(
       ottla pipeline check orders.yaml
       ottla pipeline check orders.yaml --quick
     """
-    from ottla.cli.tasks.pipelining import check_pipeline
+    from ottla.cli.tasks.pipeline import check_pipeline
 
     raise typer.Exit(check_pipeline(file, master, is_quick=quick, bootstrap=bootstrap))

@@ -85,11 +85,11 @@ def produce(
       ottla produce pictures --key cat.png --file cat.png --whole
       ottla consume a --to-end --format json | ottla produce b --format json
     """
-    from ottla.cli.tasks import producing
+    from ottla.cli.tasks import produce as task
     from ottla.client.delivery import ProducerSettings
 
     with failures_told():
-        source = producing.Source(
+        source = task.Source(
             values=values or [],
             files=files,
             key=key,
@@ -107,6 +107,6 @@ def produce(
     )
 
     async def work(cluster: "Cluster") -> None:
-        await producing.write_all(cluster, topic, source, partition, settings, as_json=as_json)
+        await task.write_all(cluster, topic, source, partition, settings, as_json=as_json)
 
     ask(work, bootstrap)

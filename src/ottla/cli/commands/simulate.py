@@ -1,4 +1,4 @@
-"""`ottla simulate`: brokers, their clients and their misfortunes in virtual time, from a seed."""
+"""`ottla simulate`: brokers and clients with faults in virtual time, from a seed."""
 
 import os
 import sys
@@ -62,7 +62,7 @@ def simulate(
 
 
 def _hash_alike() -> None:
-    """Start over with fixed hashes, so that sets are walked in the same order each time."""
+    """Restart the process with fixed hashes, so that sets iterate in the same order each time."""
     if os.environ.get("PYTHONHASHSEED") != "0":
         os.environ["PYTHONHASHSEED"] = "0"
         arguments = [sys.executable, "-m", "ottla.cli.main", *sys.argv[1:]]

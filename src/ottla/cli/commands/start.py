@@ -1,11 +1,11 @@
-"""`ottla start server.properties`: a broker by Kafka's own settings file."""
+"""`ottla start server.properties`: a broker with Kafka's own settings file."""
 
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from functools import partial
 
 from ottla.broker.node.preparation import prepare_start
-from ottla.cli.tasks.serving import serve
+from ottla.cli.tasks.serve import serve
 from ottla.cli.tasks.settings_file import add_settings_options, load_file
 
 EXAMPLES = """

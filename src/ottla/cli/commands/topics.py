@@ -1,4 +1,4 @@
-"""`ottla topics`: make, list, describe, change and delete topics."""
+"""`ottla topics`: create, list, describe, change and delete topics."""
 
 import sys
 from typing import TYPE_CHECKING, Annotated

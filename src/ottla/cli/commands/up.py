@@ -1,4 +1,4 @@
-"""`ottla up`: one broker, or a cluster, on this machine with no configuration at all."""
+"""`ottla up`: one broker, or a cluster, on this machine without configuration."""
 
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ottla.broker.node.preparation import prepare_up
 from ottla.broker.settings.error import SettingsError
 from ottla.broker.settings.settings import zero_configuration
-from ottla.cli.tasks.serving import serve
+from ottla.cli.tasks.serve import serve
 from ottla.cli.tasks.settings_file import add_settings_options, changes_of, load_changed
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def _up_many(options: Namespace) -> bool:
-    """Run the nodes of a cluster, until a signal; False if one node is wanted."""
+    """Run a local cluster until a signal; False if only one node is wanted."""
     import os
     import socket
 
@@ -112,7 +112,7 @@ def _grown(options: Namespace, stored: "LocalCluster") -> "LocalCluster":
 
 
 def _free_ports(host: str, count: int) -> list[tuple[int, int]]:
-    """Pairs of ports that nothing listens on now."""
+    """Pairs of free ports."""
     import socket
     from contextlib import ExitStack
 

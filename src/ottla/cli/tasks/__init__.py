@@ -1,1 +1,1 @@
-"""The work of the commands, and the options that they share."""
+"""Implementations of the commands, and shared options."""

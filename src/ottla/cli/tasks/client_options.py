@@ -1,6 +1,6 @@
-"""How a tool asks a cluster: the options all of them share, and failures told in one sentence.
+"""Options shared by all tools that contact a cluster, and their error handling.
 
-The client is imported when a command runs, not before, so that help comes at once.
+The client is imported when a command runs, so that help is fast.
 """
 
 import os
@@ -35,11 +35,11 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")
 
 
 class Misuse(Exception):
-    """What was asked for cannot be; the sentence says what can."""
+    """A usage error; the sentence says what is allowed."""
 
 
 def ask(work: "Callable[[Cluster], Awaitable[Value]]", bootstrap: str) -> Value:
-    """Do the work with a cluster; a failure ends the program with a sentence."""
+    """Run `work` with a cluster; an error ends the program with a sentence."""
     from ottla.client.errors import ClientError
     from ottla.client.groups import UnknownGroup
     from ottla.client.metadata import UnknownTopic
@@ -62,7 +62,7 @@ def ask(work: "Callable[[Cluster], Awaitable[Value]]", bootstrap: str) -> Value:
 
 
 class Trouble:
-    """Tells a person who waits why, but not about what passes by itself in a moment."""
+    """Reports why a command waits, except for short interruptions."""
 
     def __init__(self, now: Callable[[], int]) -> None:
         self._now = now
@@ -84,7 +84,7 @@ class Trouble:
 
 @contextmanager
 def failures_told() -> Iterator[None]:
-    """Turn what a person can act on into a sentence and an exit status."""
+    """Turn expected errors into a sentence and an exit status."""
     from ottla.client.errors import ClientError
     from ottla.model.errors import Damaged, Refusal
 
@@ -112,13 +112,13 @@ def fail(sentence: str, status: int = FAILED) -> NoReturn:
 
 
 def end_quietly() -> NoReturn:
-    """Whoever read our output has seen enough (`| head`)."""
+    """The reader of our output has closed the pipe (`| head`)."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # For the flush at exit.
     raise typer.Exit(0)
 
 
 def parse_pairs(pairs: list[str], option: str) -> dict[str, str]:
-    """`name=value` options; raises Misuse naming the option."""
+    """Parse `name=value` options; raises Misuse naming the option."""
     parsed: dict[str, str] = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")

@@ -1,8 +1,8 @@
-"""`ottla up --brokers N`: a cluster on this machine, a process for each node.
+"""`ottla up --brokers N`: a local cluster with a process for each node.
 
-Each child is an `ottla start` of its own with the settings file that lies beside its data. What
-they log is passed on with the node's number before it. Stopping is one after the other, so that
-each can hand over what it leads.
+Each child is an `ottla start` with the settings file beside its data. Its log is passed on with the
+node's id as prefix. Nodes are stopped one after the other, so that each can hand over its
+leaderships.
 """
 
 import os
@@ -22,11 +22,11 @@ from ottla.env.clock import RealClock
 from ottla.env.disk import real_disk
 
 STOP_SECONDS_MAX = 30.0
-READY = f"Ottla {__version__} serves"  # How a node's banner begins.
+READY = f"Ottla {__version__} serves"  # Start of a node's banner.
 
 
 def run_nodes(cluster: LocalCluster, changes: Mapping[str, str]) -> None:
-    """Start all nodes, say where they are, and run until a signal stops them."""
+    """Start all nodes, print their addresses, and run until a signal."""
     try:
         done = cluster.prepare(real_disk(), changes, RealClock().wall(), SystemRandom().randbytes)
     except FormatRefused as refused:
@@ -62,7 +62,7 @@ class Nodes:
         self._stop()
 
     def stop_soon(self) -> None:
-        # From a signal handler, which may have interrupted whoever holds the lock.
+        # Called by a signal handler, which may have interrupted a holder of the lock.
         threading.Thread(target=self._stop_now).start()
 
     def _stop_now(self) -> None:
@@ -79,7 +79,8 @@ class Nodes:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            start_new_session=True,  # Ctrl-C is for us; they are told one after the other.
+            # Ctrl-C is handled by the parent, which stops them one after the other.
+            start_new_session=True,
         )
         self._running[node] = child
         assert child.stdout is not None, "it was made with pipes"
@@ -134,7 +135,7 @@ class Nodes:
 
 
 def banner(cluster: LocalCluster, serving: Collection[Node]) -> list[str]:
-    """What a person needs to know once every node serves, or has ended."""
+    """The banner once every node serves or has ended."""
     first = cluster.bootstrap_servers.partition(",")[0]
     there = "" if first == "127.0.0.1:9092" else f" -b {first}"
     nodes = [

@@ -1,6 +1,6 @@
-"""The work of `ottla groups reset-offsets`: which offsets a group gets, and whether it may.
+"""Implementation of `ottla groups reset-offsets`: new offsets of a group, and checks.
 
-Files have Kafka's form: `topic,partition,offset` a line, or with the group before them.
+Files have Kafka's form: `topic,partition,offset` per line, optionally preceded by the group.
 """
 
 import csv
@@ -28,7 +28,7 @@ ISO = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where to; exactly one of them."""
+    """Target of the reset; exactly one field is set."""
 
     to_earliest: bool = False
     to_latest: bool = False
@@ -51,7 +51,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which partitions: `topic`, `topic:0,1`, or all that the group has committed for."""
+    """Partitions: `topic`, `topic:0,1`, or all with a committed offset."""
 
     topics: list[str]
     all_topics: bool
@@ -100,7 +100,7 @@ async def make_plan(
     selection: Selection,
     committed: dict[TopicPartition, Committed],
 ) -> Offsets:
-    """The new offset of each partition, always one that the partition holds."""
+    """The new offset of each partition, limited to what the partition holds."""
     if target.from_file is not None:
         wanted = _read_file(target.from_file, group)
         await _check_places(cluster, wanted)
@@ -124,7 +124,7 @@ async def make_plan(
 
 
 def parse_file(lines: Iterable[str], group: str, name: str) -> Offsets:
-    """Kafka's CSV; of several groups only the lines of this one count."""
+    """Kafka's CSV; only the lines of this group count."""
     found: Offsets = {}
     for number, row in enumerate(csv.reader(lines), 1):
         cells = [cell.strip() for cell in row]
@@ -148,7 +148,7 @@ def _read_file(name: str, group: str) -> Offsets:
 
 
 def parse_duration(text: str) -> Millis:
-    """`90m`, or as ISO 8601 and Kafka's tool write it: `PT1H30M`."""
+    """`90m`, or ISO 8601 as in Kafka's tool: `PT1H30M`."""
     if short := SHORT.fullmatch(text):
         return int(short[1]) * UNIT_MS[short[2]]
     iso = ISO.fullmatch(text)
@@ -218,7 +218,7 @@ async def _found(cluster: Cluster, places: Iterable[TopicPartition], time: int) 
 async def _at_time(cluster: Cluster, places: list[TopicPartition], time: WallTime) -> Offsets:
     found = await _found(cluster, places, time)
     ends = await _found(cluster, places, LATEST)
-    # Nothing is as young as that: what comes next will be.
+    # No record is at or after the time: use the end.
     return {place: ends[place] if offset < 0 else offset for place, offset in found.items()}
 
 

@@ -1,8 +1,8 @@
-"""What a replay notes before it sends a few records, so that after a crash it can send them again.
+"""Note of a replay before it sends some records, so that they can be sent again after a crash.
 
-The note lies with the committed position of its dead letter partition. It says with which producer
-id the records up to `until` are sent, from sequence 0 in each partition that they go to. Whoever
-goes on sends the same batches under the same id, and brokers drop what they have already.
+The note is the metadata of the committed offset of its dead letter partition. It holds the producer
+id for the records up to `until`, sent from sequence 0 in each target partition. The next run sends
+the same batches with the same id, and brokers drop duplicates.
 """
 
 import json
@@ -15,7 +15,7 @@ from ottla.model.types import Offset
 class Begun(NamedTuple):
     until: Offset
     identity: Identity
-    target: str | None  # The topic, if it was named; else each goes to where it came from.
+    target: str | None  # The topic, if one was named; else each letter's original topic.
 
     @property
     def numbering(self) -> Numbering:
@@ -28,7 +28,7 @@ class Begun(NamedTuple):
 
 
 def read_note(metadata: str, position: Offset) -> Begun | None:
-    """The note, if it is one and its records are not all behind the position already."""
+    """The note, if it is one and its records are not all below the position."""
     try:
         told = json.loads(metadata)
         until, (producer_id, producer_epoch) = told["replaying_until"], told["producer"]

@@ -1,6 +1,6 @@
-"""Runs seeds of the simulation, one after the other or many at once, and tells what became of them.
+"""Runs simulation seeds, one after the other or in parallel, and reports the results.
 
-Alone, each seed is a line. Many at once are a bar that moves, and lines only for what failed.
+A single job prints a line per seed; parallel jobs show a bar, and lines only for failures.
 """
 
 import logging
@@ -29,7 +29,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is to be run for each seed."""
+    """The run for each seed."""
 
     brokers: int = 1
     left_out: tuple[str, ...] = ()
@@ -38,7 +38,7 @@ class Wanted:
     is_twice: bool = False
 
     def plan(self, seed: int) -> Plan:
-        """The seed's own, but for what is left out. ValueError if there is no such fault."""
+        """The seed's plan without the excluded faults. ValueError for an unknown fault."""
         try:
             plan = without(plan_for(seed, self.brokers), self.left_out)
         except KeyError as error:
@@ -47,7 +47,7 @@ class Wanted:
 
 
 def run_seeds(wanted: Wanted, seeds: Sequence[int], jobs: int) -> int:
-    """How many failed."""
+    """Run the seeds; returns the number of failures."""
     failed = 0
     if jobs == 1 or len(seeds) == 1:
         for outcome in map(partial(run_seed, wanted), seeds):
@@ -64,7 +64,7 @@ def run_seeds(wanted: Wanted, seeds: Sequence[int], jobs: int) -> int:
 
 
 def run_seed(wanted: Wanted, seed: int) -> Outcome:
-    """Run one; a plan that fails is made smaller."""
+    """Run one seed; a failing plan is shrunk."""
     plan = wanted.plan(seed)
     try:
         report = _run(wanted, seed, plan)
@@ -83,7 +83,7 @@ def _run(wanted: Wanted, seed: int, plan: Plan) -> Report:
 
 def _told(wanted: Wanted, plan: Plan, failure: Failure) -> str:
     if wanted.left_out or wanted.seconds is not None or wanted.is_traced:
-        return str(failure)  # It was made smaller before.
+        return str(failure)  # Already shrunk.
     found = shrink(failure, plan)
     if found.plan == plan:
         return str(failure)
@@ -105,7 +105,7 @@ def _be_quiet() -> None:
 
 
 class _Silent:
-    """Nobody watches: no bar."""
+    """No terminal: no bar."""
 
     def __call__(self, outcomes: Iterable[Outcome]) -> Iterator[Outcome]:
         return iter(outcomes)

@@ -1,4 +1,4 @@
-"""Settings from a server.properties file and from `--set`, with where each of them was set."""
+"""Settings from a server.properties file and from `--set`, each with its origin."""
 
 from argparse import ArgumentParser, Namespace
 
@@ -24,7 +24,7 @@ def add_settings_options(parser: ArgumentParser) -> None:
 
 
 def load_file(path: str, options: Namespace) -> Settings:
-    """The settings of a file, with the command line's above them."""
+    """The settings of a file; the command line takes precedence."""
     properties: dict[str, str] = {}
     origins: dict[str, str] = {}
     for item in _read(path):
@@ -43,7 +43,7 @@ def load_changed(
 
 
 def changes_of(options: Namespace) -> dict[str, str]:
-    """What `--set` says."""
+    """The settings given by `--set`."""
     changes = {}
     for change in options.changes:
         key, equals, value = change.partition("=")

@@ -1,4 +1,4 @@
-"""Points in time as people write them: `-10m`, `2026-08-01T12:00`, `1785585600000`."""
+"""Parses points in time: `-10m`, `2026-08-01T12:00`, `1785585600000`."""
 
 import re
 from datetime import datetime
@@ -11,7 +11,7 @@ EPOCH_MS = re.compile(r"\d{9,}")  # A shorter number is a year or a mistake.
 
 
 def parse_moment(text: str, now: WallTime) -> WallTime:
-    """Milliseconds since 1970; ValueError says in a sentence what is understood."""
+    """Milliseconds since 1970; the ValueError says what is accepted."""
     if ago := AGO.fullmatch(text):
         return WallTime(max(0, now - int(ago[1]) * UNIT_MS[ago[2]]))
     if EPOCH_MS.fullmatch(text):
@@ -23,7 +23,7 @@ def parse_moment(text: str, now: WallTime) -> WallTime:
             f"{text!r} is not a time: give one like -10m, 2026-08-01T12:00:00Z"
             " or milliseconds since 1970"
         ) from None
-    # Without a zone it means the wall clock of whoever typed it.
+    # Without a zone it is local time.
     return WallTime(int((moment if moment.tzinfo else moment.astimezone()).timestamp() * 1000))
 
 

@@ -1,1 +1,1 @@
-"""What the tools show."""
+"""Output of the tools."""

@@ -1,7 +1,7 @@
-"""What `ottla brokers` shows: where each broker is, what it leads and keeps, and its disks.
+"""Output of `ottla brokers`: address, leaders and replicas, disks of each broker.
 
-Disks and drained brokers are asked about at the brokers themselves, all at once and not for long:
-one that does not answer hides nothing but its own.
+Disks and drained state are asked from all brokers at once, with a short timeout: one that does not
+answer hides only its own.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ class BrokerSeen:
     leaders: int = 0
     replicas: int = 0
     replicas_out_of_sync: int = 0
-    is_drained: bool | None = None  # None: it does not say, or knows of no such thing.
+    is_drained: bool | None = None  # None: unknown or not supported.
     log_dirs: list[dict[str, object]] = field(default_factory=list)
     trouble: str | None = None  # Why it could not be asked.
 
@@ -80,7 +80,7 @@ class BrokerSeen:
         ]
 
     def _sum(self, name: str) -> int | None:
-        """Of the directories that tell it; a broker of an old version tells -1."""
+        """Sum over the directories that report it; a broker of an old version reports -1."""
         known = [v for d in self.log_dirs if isinstance(v := d.get(name), int) and v >= 0]
         return sum(known) if known else None
 
@@ -131,7 +131,7 @@ async def look_at_brokers(
 
 
 async def controller_id(cluster: Cluster, described: Response) -> int:
-    """The quorum's leader; a broker that is asked as a client names any broker instead."""
+    """The quorum's leader; a broker names any broker to clients."""
     try:
         return (await Admin(cluster).quorum()).leader_id
     except ClientError:

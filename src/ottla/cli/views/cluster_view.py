@@ -1,4 +1,4 @@
-"""What `ottla cluster` shows. A part that a cluster does not tell is left out."""
+"""Output of `ottla cluster`. Parts that the cluster does not report are left out."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -14,7 +14,7 @@ from ottla.protocol.messages.describe_cluster import Response
 from ottla.protocol.messages.describe_quorum import ReplicaState, ResponsePartitionData
 from ottla.protocol.messages.metadata import MetadataResponsePartition, MetadataResponseTopic
 
-ROWS_MAX = 20  # Of a list that may be long: the first ones, and how many more there are.
+ROWS_MAX = 20  # Of a long list: the first rows, and the number of the others.
 Row = TypeVar("Row")
 
 

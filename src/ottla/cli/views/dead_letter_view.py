@@ -1,4 +1,4 @@
-"""The work of `ottla dlq peek`: dead letters, with where they come from and why they died."""
+"""Output of `ottla dlq peek`: dead letters with origin and error."""
 
 import asyncio
 
@@ -19,12 +19,12 @@ Offsets = dict[TopicPartition, Offset]
 
 
 def replay_group(topic: str) -> str:
-    """The group whose offsets say what of a topic was replayed."""
+    """The group whose offsets mark replayed letters of a topic."""
     return f"ottla-dlq-replay-{topic}"
 
 
 async def unplayed(cluster: Cluster, topic: str, group: str) -> tuple[Offsets, Offsets]:
-    """From where to where dead letters lie that were not replayed, by partition."""
+    """Offset ranges of dead letters not replayed yet, by partition."""
     known = await cluster.topic(topic)
     places = [TopicPartition(topic, index) for index in sorted(known.partitions)]
     starts = await find_offsets(cluster, dict.fromkeys(places, EARLIEST))

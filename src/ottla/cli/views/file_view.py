@@ -1,4 +1,4 @@
-"""Shows a file of a data directory: what it is follows from its name, as Kafka gives it."""
+"""Prints a file of a data directory; Kafka's file name determines its kind."""
 
 import os
 import re
@@ -34,14 +34,14 @@ METADATA_DIRECTORY = "__cluster_metadata-"
 METADATA_SNAPSHOT = re.compile(r"(\d{20}-\d{10}|bootstrap)\.checkpoint(\.part|\.deleted)?")
 OFFSET_CHECKPOINT = re.compile(r".+-offset-checkpoint")
 TEXTS = {PARTITION_METADATA, "meta.properties", "quorum-state", ".kafka_cleanshutdown"}
-ANY_SIZE = 2**31  # An index is shown without its segment at hand.
+ANY_SIZE = 2**31  # An index is printed without its segment.
 
 Rows = list[list[object]]
-Table = tuple[Sequence[str], Rows]  # Names of the columns as in JSON, and what they hold.
+Table = tuple[Sequence[str], Rows]  # Column names as in JSON, and rows.
 
 
 def show_file(path: str, wanted: Wanted, *, as_json: bool) -> int:
-    """Show it; how much of it is damaged."""
+    """Print a file; returns the number of damaged parts."""
     directory, name = os.path.split(os.path.abspath(path))
     if METADATA_SNAPSHOT.fullmatch(name):
         return show_segment(path, wanted.as_metadata(True), as_json=as_json)
@@ -135,7 +135,7 @@ def _producer_snapshot(content: bytes) -> Table:
 
 
 def _written(content: bytes, entry_bytes: int) -> bytes:
-    """An index without the zeros that a running Kafka keeps room with."""
+    """An index without the zeros that a running Kafka preallocates."""
     used = len(content.rstrip(b"\0"))
     return content[: -(-used // entry_bytes) * entry_bytes]
 

@@ -1,4 +1,4 @@
-"""What `ottla groups list` and `describe` show: states, members, and lag in records and in time."""
+"""Output of `ottla groups list` and `describe`: states, members, lag in records and in time."""
 
 from collections.abc import Iterable, Sequence
 
@@ -70,7 +70,7 @@ async def _described(
 
 
 def total(lags: Iterable[Lag]) -> tuple[int | None, Millis | None]:
-    """All records, and the longest time; None if nothing is known."""
+    """Sum of records and maximum of times; None if unknown."""
     known = list(lags)
     records = [lag.records for lag in known if lag.records is not None]
     times = [lag.ms for lag in known if lag.ms is not None]
@@ -146,7 +146,7 @@ def _show(group: Described, answer: Row) -> None:
 
 
 def duration_text(seconds: object) -> str:
-    """A time as people say it, to about two digits."""
+    """A duration in about two digits."""
     if not isinstance(seconds, int | float):
         return UNKNOWN
     if seconds < 60:

@@ -1,4 +1,4 @@
-"""A single record in words: a user's, a control record, or one of the cluster's metadata."""
+"""A single record as text: a user's, a control record, or a metadata record."""
 
 from ottla.cli.tasks.timestamps import show_moment
 from ottla.cli.views.terminal import as_json, escaped
@@ -60,7 +60,7 @@ def _told(record: Record, name: str, content: object) -> Told:
 
 
 def message_fields(content: object) -> dict[str, object]:
-    """A message as names and plain values; ids as Kafka's tools write them."""
+    """A message as names and plain values; ids in Kafka's text form."""
     return {
         field.name: _plain(field, getattr(content, field.name))
         for field in fields_of(type(content))

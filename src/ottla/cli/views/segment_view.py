@@ -1,4 +1,4 @@
-"""Shows the batches and records of a segment, one after the other, however long the file is."""
+"""Prints the batches and records of a segment, in constant memory."""
 
 import os
 from collections.abc import Iterator
@@ -32,16 +32,16 @@ class Wanted:
     is_metadata: bool | None = None
 
     def as_metadata(self, is_metadata: bool) -> "Wanted":
-        """What the file's place suggests, unless the user said otherwise."""
+        """The kind of records by the file's directory, unless an option says otherwise."""
         return self if self.is_metadata is not None else replace(self, is_metadata=is_metadata)
 
 
 class NoBatch(Exception):
-    """From some byte on, a file holds no whole batch."""
+    """The file has no complete batch from some byte on."""
 
 
 def show_segment(path: str, wanted: Wanted, *, as_json: bool) -> int:
-    """Show it; how many things in it are damaged."""
+    """Print a segment; returns the number of damaged parts."""
     damages = shown = 0
     size = os.path.getsize(path)
     if not as_json:

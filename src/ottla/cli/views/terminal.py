@@ -1,6 +1,6 @@
-"""What the tools print: tables for people, JSON for scripts, and bytes that cannot harm a terminal.
+"""Output of the tools: tables for people, JSON for scripts, escaped bytes for terminals.
 
-Notes and progress go to standard error, so that standard output holds nothing but the answer.
+Notes and progress go to standard error, so that standard output holds only the result.
 """
 
 import json
@@ -9,12 +9,12 @@ import unicodedata
 from base64 import b64encode
 from collections.abc import Iterable, Sequence
 
-WIDTH_OF_A_PIPE = 10_000  # Nothing is folded where no person looks.
+WIDTH_OF_A_PIPE = 10_000  # Do not wrap lines in pipes.
 SPELLED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def show_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """A table; a column whose name ends with ">" is flush right."""
+    """Print a table; a column whose name ends with ">" is right-aligned."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -38,18 +38,18 @@ def show_json(value: object) -> None:
 
 
 def say(text: str) -> None:
-    """A result in a sentence."""
+    """Print a result sentence."""
     sys.stdout.write(printable(text) + "\n")
 
 
 def note(text: str) -> None:
-    """Something beside the answer."""
+    """Print a note to standard error."""
     sys.stdout.flush()
     sys.stderr.write(printable(text) + "\n")
 
 
 def printable(text: str) -> str:
-    """The text with whatever a terminal would act upon spelled out."""
+    """The text with control characters escaped."""
     if text.isprintable():
         return text
     return "".join(
@@ -58,7 +58,7 @@ def printable(text: str) -> str:
 
 
 def escaped(data: bytes) -> bytes:
-    """Bytes from anyone, fit for a terminal: one line, no control characters, all of it told."""
+    """Arbitrary bytes on one line without control characters, and without loss."""
     text = data.decode("utf-8", "backslashreplace")
     if text.isprintable():
         return text.encode()
@@ -66,7 +66,7 @@ def escaped(data: bytes) -> bytes:
 
 
 def as_text(data: bytes) -> str | None:
-    """The bytes as UTF-8 text, or None if they are none."""
+    """The bytes as UTF-8 text, or None if they are not valid."""
     try:
         return data.decode()
     except UnicodeDecodeError:
@@ -102,5 +102,5 @@ def _spell(character: str) -> str:
     if spelled := SPELLED.get(character):
         return spelled
     if unicodedata.category(character) == "Zs":
-        return character  # A wide space does nothing.
+        return character  # A wide space is harmless.
     return character.encode("unicode_escape").decode()

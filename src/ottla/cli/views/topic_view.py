@@ -1,4 +1,4 @@
-"""What `ottla topics describe` shows: a topic's partitions with their offsets, and its configs."""
+"""Output of `ottla topics describe`: a topic's partitions with their offsets, and its configs."""
 
 from ottla.cli.views.terminal import plural, say, show_json, show_table
 from ottla.client.admin import Admin, ResourceType
@@ -9,7 +9,7 @@ from ottla.client.offsets import EARLIEST, LATEST, FoundOffset, find_offsets
 from ottla.model.types import TopicPartition, uuid_text
 from ottla.protocol.messages.metadata import MetadataResponseTopic
 
-TOPIC_SOURCE = 1  # A config that was set on the topic itself.
+TOPIC_SOURCE = 1  # A config set on the topic itself.
 UNKNOWN = FoundOffset(-1, -1)
 Found = dict[TopicPartition, FoundOffset]
 
@@ -37,7 +37,7 @@ async def describe_topics(cluster: Cluster, names: list[str], *, as_json: bool) 
 
 
 async def _offsets(cluster: Cluster, topic: MetadataResponseTopic, time_ms: int) -> Found:
-    """The offsets of the partitions that have a leader to ask."""
+    """The offsets of the partitions that have a leader."""
     wanted = {
         TopicPartition(topic.name or "", item.partition_index): time_ms
         for item in topic.partitions
@@ -46,14 +46,14 @@ async def _offsets(cluster: Cluster, topic: MetadataResponseTopic, time_ms: int)
     try:
         return await find_offsets(cluster, wanted)
     except ClientError:
-        return {}  # A partition may lose its leader meanwhile; the rest is worth showing.
+        return {}  # A partition may lose its leader at any time; show the rest.
 
 
 async def _moves(cluster: Cluster) -> dict[TopicPartition, Move]:
     try:
         moves = await Brokers(cluster).moves()
     except ClientError:
-        return {}  # An old broker does not tell.
+        return {}  # An old broker does not support it.
     return {TopicPartition(move.topic, move.partition): move for move in moves}
 
 
@@ -114,7 +114,7 @@ def _show(
 
 
 def _state(row: dict[str, object]) -> str:
-    """What a person should know of a partition; nothing if all is well."""
+    """Problems of a partition; empty if there are none."""
     parts = []
     if row["leader"] == -1:
         parts.append("offline")

@@ -3,8 +3,8 @@
 import pytest
 
 from ottla.cli.tasks.client_options import Misuse
-from ottla.cli.tasks.consuming import Start, read_all
-from ottla.cli.views.printing import Printing
+from ottla.cli.tasks.consume import Start, read_all
+from ottla.cli.views.record_output import RecordOutput
 from ottla.client.errors import ClientError
 from ottla.client.metadata import UnknownPartition, UnknownTopic
 from ottla.client.offsets import EARLIEST, LATEST
@@ -12,7 +12,7 @@ from ottla.model.types import TopicPartition
 from ottla.records.record import Record, build_batch
 from tests.unit.client.fake_broker import World
 
-PRINTING = Printing("text", False, False, False, False, b"\t", b" ", False)
+PRINTING = RecordOutput("text", False, False, False, False, b"\t", b" ", False)
 
 
 Capture = pytest.CaptureFixture[bytes]

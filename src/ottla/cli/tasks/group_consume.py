@@ -1,10 +1,12 @@
-"""The work of `ottla consume --group`: read as a member of a group, and commit what was written."""
+"""Implementation of `ottla consume --group`: read as a member of a group, commit printed
+records.
+"""
 
 import asyncio
 
 from ottla.cli.tasks.client_options import Misuse
-from ottla.cli.tasks.consuming import Copying, Offsets, Start
-from ottla.cli.views.printing import Printing
+from ottla.cli.tasks.consume import Offsets, RecordCopy, Start
+from ottla.cli.views.record_output import RecordOutput
 from ottla.client.cluster import Cluster
 from ottla.client.groups import Groups
 from ottla.client.membership import HEARTBEAT_MS, Membership
@@ -22,7 +24,7 @@ POLL_MS = 500
 
 
 def check_options(start: Start, partitions: list[int]) -> None:
-    """A group says by itself what is read, and from where on."""
+    """The group determines partitions and start offsets."""
     if partitions:
         raise Misuse("--partition and --group exclude each other: the group shares them out")
     if start.special is None:
@@ -36,7 +38,7 @@ async def read_as_member(
     topic: str,
     group: str,
     start: Start,
-    printing: Printing,
+    printing: RecordOutput,
     *,
     to_end: bool,
     messages_max: int | None,
@@ -49,26 +51,26 @@ async def read_as_member(
     if to_end:
         found = await find_offsets(cluster, dict.fromkeys(places, LATEST), isolation=isolation)
         ends = {place: item.offset for place, item in found.items()}
-    copying = Copying(Reader(cluster, {}), printing, ends, messages_max)
+    copying = RecordCopy(Reader(cluster, {}), printing, ends, messages_max)
     member = Membership(cluster, group, [topic])
-    reading = GroupReading(cluster, member, copying, start.special or EARLIEST, isolation)
+    reading = GroupReader(cluster, member, copying, start.special or EARLIEST, isolation)
     try:
         await reading.run()
     except asyncio.CancelledError:
-        pass  # Ctrl-C is how one ends it: that is no failure.
+        pass  # Ctrl-C is the usual end, not an error.
     finally:
         await reading.close()
     copying.tell()
 
 
-class GroupReading:
-    """Generation after generation of the group, until there is enough."""
+class GroupReader:
+    """Reads through the generations of the group until a limit is reached."""
 
     def __init__(
         self,
         cluster: Cluster,
         member: Membership,
-        copying: Copying,
+        copying: RecordCopy,
         reset_to: int,
         isolation: int,
     ) -> None:
@@ -77,14 +79,14 @@ class GroupReading:
         self._copying = copying
         self._reset_to = reset_to
         self._settings = ReaderSettings(isolation=isolation)
-        self._written: Offsets = {}  # Not committed yet.
+        self._written: Offsets = {}  # Printed and not committed yet.
         self._due_at = 0
 
     async def run(self) -> None:
         is_over = False
         while not is_over:
             await self._member.join()
-            self._written = {}  # Of partitions that another may own by now.
+            self._written = {}  # Of partitions that another member may own by now.
             reader = Reader(self._cluster, await self._positions(), self._settings)
             self._copying.begin(reader)
             try:
@@ -100,13 +102,14 @@ class GroupReading:
 
     async def _copy(self) -> None:
         if not self._member.partitions:
-            await asyncio.sleep(POLL_MS / 1000)  # Others have them all: wait until one leaves.
+            # Other members own all partitions: wait for a rebalance.
+            await asyncio.sleep(POLL_MS / 1000)
             return
         for message in await self._copying.step(POLL_MS):
             self._written[message.topic_partition] = message.offset + 1
 
     async def _stays(self) -> bool:
-        """Now and then commit and say that we are alive; False if the group changes."""
+        """Commit and send heartbeats periodically; False when the group rebalances."""
         now = self._cluster.clock.monotonic()
         if now < self._due_at:
             return True
@@ -118,7 +121,7 @@ class GroupReading:
         return await self._member.heartbeat()
 
     async def _positions(self) -> Offsets:
-        """Where the group has stopped; where it has not begun, at the beginning or the end."""
+        """The committed offsets; without one, the start or the end of the partition."""
         places = self._member.partitions
         committed = await Groups(self._cluster).offsets(self._member.group)
         fresh = [place for place in places if place not in committed]

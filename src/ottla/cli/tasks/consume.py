@@ -1,4 +1,4 @@
-"""The work of `ottla consume`: where to begin, where to end, and the count when it does."""
+"""Implementation of `ottla consume`: start, end, and the final count."""
 
 import asyncio
 import sys
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ottla.cli.tasks.client_options import Misuse
 from ottla.cli.tasks.timestamps import parse_moment
-from ottla.cli.views.printing import Printing
+from ottla.cli.views.record_output import RecordOutput
 from ottla.cli.views.terminal import note, plural
 from ottla.client.cluster import Cluster
 from ottla.client.errors import ClientError
@@ -28,7 +28,7 @@ Offsets = dict[TopicPartition, Offset]
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Where to begin: at a time (or EARLIEST, LATEST), an offset, or so far before the end."""
+    """Start position: a time (or EARLIEST, LATEST), an offset, or a distance from the end."""
 
     time: str | None = None
     special: int | None = None
@@ -62,7 +62,7 @@ async def read_all(
     topic: str,
     partitions: list[int],
     start: Start,
-    printing: Printing,
+    printing: RecordOutput,
     *,
     to_end: bool,
     messages_max: int | None,
@@ -78,11 +78,11 @@ async def read_all(
     ends = await _offsets_at(cluster, chosen, LATEST, isolation)
     positions = await _positions(cluster, start, begins, ends)
     reader = Reader(cluster, positions, ReaderSettings(isolation=isolation))
-    copying = Copying(reader, printing, ends if to_end else None, messages_max)
+    copying = RecordCopy(reader, printing, ends if to_end else None, messages_max)
     try:
         await copying.run()
     except asyncio.CancelledError:
-        pass  # Ctrl-C is how one ends it: that is no failure.
+        pass  # Ctrl-C is the usual end, not an error.
     except BrokenPipeError:
         raise
     except BaseException:
@@ -91,11 +91,11 @@ async def read_all(
     copying.tell()
 
 
-class Copying:
-    """Records on their way from a reader to standard output."""
+class RecordCopy:
+    """Copies records from a reader to standard output."""
 
     def __init__(
-        self, reader: Reader, printing: Printing, ends: Offsets | None, messages_max: int | None
+        self, reader: Reader, printing: RecordOutput, ends: Offsets | None, messages_max: int | None
     ) -> None:
         self._reader = reader
         self._printing = printing
@@ -105,7 +105,7 @@ class Copying:
 
     @property
     def is_over(self) -> bool:
-        """Whether all was read that there is to read, or as much as was wanted."""
+        """Whether the end or the limit is reached."""
         return self._left == 0 or (self._ends is not None and not self._reader.positions)
 
     async def run(self) -> None:
@@ -114,12 +114,12 @@ class Copying:
             await self.step(POLL_MS)
 
     def begin(self, reader: Reader) -> None:
-        """Go on with another reader."""
+        """Continue with another reader."""
         self._reader = reader
         self._stop_at_end()
 
     async def step(self, wait_ms: Millis) -> list[Message]:
-        """Write what comes; returns what was written."""
+        """Print available records; returns their offsets."""
         messages = self._write(await self._reader.poll(wait_ms))
         self._stop_at_end()
         return messages
@@ -129,7 +129,7 @@ class Copying:
 
     def _write(self, messages: list[Message]) -> list[Message]:
         ends = self._ends
-        if ends is not None:  # More may have come since we looked where the end is.
+        if ends is not None:  # More records may have come since the end offsets were read.
             messages = [item for item in messages if item.offset < ends[item.topic_partition]]
         if self._left is not None:
             messages = messages[: self._left]
@@ -163,7 +163,7 @@ async def _positions(cluster: Cluster, start: Start, begins: Offsets, ends: Offs
     if start.time is not None:
         time_ms = parse_moment(start.time, cluster.clock.wall())
         found = await find_offsets(cluster, dict.fromkeys(ends, time_ms))
-        # Nothing is as young as that: what comes next will be.
+        # No record is at or after the time: start at the end.
         return {
             place: item.offset if item.offset >= 0 else ends[place] for place, item in found.items()
         }
@@ -171,7 +171,7 @@ async def _positions(cluster: Cluster, start: Start, begins: Offsets, ends: Offs
 
 
 def _within(offset: Offset, begins: Offsets, ends: Offsets) -> Offsets:
-    """Partitions that do not reach so far, or not so far back, give what they have."""
+    """Limit an offset to what each partition holds."""
     if not any(begins[place] <= offset <= end for place, end in ends.items()):
         place, end = max(ends.items(), key=lambda item: item[1])
         held = f"offsets {begins[place]} to {end - 1}" if begins[place] < end else "no records"

@@ -1,7 +1,7 @@
-"""The work of `ottla produce`: from lines to records, with what became of them told at the end.
+"""Implementation of `ottla produce`: lines to records, with a summary at the end.
 
-Lines are sent as they come, so that `tail -f` can be piped in; what is read ahead is bounded by
-the producer's buffer.
+Lines are sent as they come, so that `tail -f` can be piped in; the producer's buffer bounds the
+read-ahead.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ PROGRESS_MS = 500
 
 
 class Line(NamedTuple):
-    """A record to be."""
+    """A record to send."""
 
     value: bytes | None
     key: bytes | None = None
@@ -48,7 +48,7 @@ class Source:
     is_tombstone: bool
 
     def check(self) -> None:
-        """Refuse what contradicts itself."""
+        """Refuse contradictory options."""
         if self.values and self.files:
             raise Misuse("give values or --file, not both")
         if self.key is not None and self.key_separator is not None:
@@ -60,7 +60,7 @@ class Source:
         parse_pairs(self.headers, "--header")
         for name in self.files:
             with open(name, "rb"):
-                pass  # Better to say that it cannot be read before anything is written.
+                pass  # Report an unreadable file before anything is written.
 
     async def lines(self) -> AsyncIterator[Line]:
         headers = tuple(
@@ -72,7 +72,7 @@ class Source:
             return
         separator = None
         if self.key_separator is not None:
-            # As it is typed in a shell: \t is a tab.
+            # As typed in a shell: \t is a tab.
             separator = codecs.decode(self.key_separator, "unicode_escape").encode()
         number = 0
         async for text in self._texts():
@@ -87,7 +87,7 @@ class Source:
     async def _texts(self) -> AsyncIterator[bytes]:
         if self.values:
             for value in self.values:
-                yield os.fsencode(value)  # The bytes that the shell passed, whatever they are.
+                yield os.fsencode(value)  # The bytes as passed by the shell.
             return
         if not self.files:
             if sys.stdin.isatty():
@@ -116,7 +116,7 @@ class Source:
 
 
 async def read_chunks(descriptor: int) -> AsyncIterator[bytes]:
-    """What there is to read, as soon as there is some, without holding up the loop."""
+    """Read available bytes as soon as there are some, without blocking the loop."""
     is_file = stat.S_ISREG(os.fstat(descriptor).st_mode)
     while True:
         if is_file:
@@ -154,7 +154,7 @@ async def write_all(
                     future.add_done_callback(tally.written)
                     tally.sent(line, cluster.clock.monotonic())
             except Misuse:
-                await producer.flush()  # The lines before the one that cannot be.
+                await producer.flush()  # The lines before the invalid one.
                 raise
     except Exception:
         if tally.has_sent:
@@ -167,7 +167,7 @@ async def write_all(
 
 
 class Tally:
-    """Counts what was written, and shows it while it goes on."""
+    """Counts written records, and shows progress."""
 
     def __init__(self, topic: str, *, is_shown: bool) -> None:
         self._topic = topic
@@ -237,7 +237,7 @@ def _split(text: bytes, separator: bytes, number: int) -> Line:
 
 
 def _from_json(text: bytes, number: int) -> Line:
-    """A line as `ottla consume --format json` writes it; only the value has to be there."""
+    """A line as `ottla consume --format json` writes it; only the value is required."""
     try:
         fields = json.loads(text)
         return Line(
@@ -264,7 +264,7 @@ def _json_bytes(fields: dict[str, str | None], name: str) -> bytes | None:
 
 
 async def _wait_readable(descriptor: int) -> bool:
-    """Wait until there is something to read; False if the system cannot tell (/dev/null)."""
+    """Wait until the descriptor is readable; False if the system cannot tell (/dev/null)."""
     loop = asyncio.get_running_loop()
     readable = asyncio.Event()
     try:

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from ottla.cli.tasks.replay import replay, replay_settings
 from ottla.cli.tasks.replay_notes import Begun, read_note
-from ottla.cli.tasks.replaying import replay, replay_settings
 from ottla.cli.views.dead_letter_view import replay_group
 from ottla.client.errors import ClientError
 from ottla.client.idempotence import Identity

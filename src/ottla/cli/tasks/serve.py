@@ -1,4 +1,4 @@
-"""Runs a broker from the command line: its log, its banner, and its end."""
+"""Runs a broker from the command line: log, banner, exit status."""
 
 import logging
 import os
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("ottla.cli")
 
-BROKEN = 70  # As sysexits has it: an error of the program itself.
+BROKEN = 70  # As in sysexits: an internal error.
 DEFAULT_ADDRESS = "127.0.0.1:9092"
 
 
 def serve(settings: "Settings", prepare: Prepare) -> None:
-    """Prepare the directories and run until told to stop; SettingsError says why it cannot be."""
+    """Prepare the directories and run until stopped; raises SettingsError."""
     configure_logging(settings.ottla_log_level, settings.ottla_log_format)
     if settings.irrelevant:
         logger.info("settings without effect here: %s", ", ".join(settings.irrelevant))
@@ -37,12 +37,12 @@ def serve(settings: "Settings", prepare: Prepare) -> None:
 def _announce(broker: "Broker") -> None:
     for line in banner(broker.settings, broker.image.cluster_id, _ports(broker)):
         print(spelled_out(line))
-    # Whoever waits for the banner behind a pipe must see it now.
+    # A reader behind a pipe must see the banner now.
     sys.stdout.flush()
 
 
 def banner(settings: "Settings", cluster_id: str, ports: dict[str, int]) -> list[str]:
-    """What a person needs to know once the broker serves; `ports` are those really taken."""
+    """The banner once the broker serves; `ports` are the bound ones."""
     clients = [
         f"{_host(endpoint.host)}:{endpoint.port or ports[endpoint.name]}"
         for endpoint in settings.advertised_listeners

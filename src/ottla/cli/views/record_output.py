@@ -1,7 +1,6 @@
-"""How `ottla consume` writes a record: as text, as JSON or as its own bytes.
+"""Output of records by `ottla consume`: text, JSON or raw values.
 
-Text keeps the bytes as they are where a program reads them, and spells out what would act upon a
-terminal where a person does.
+Text is unchanged in pipes and files; on a terminal, control characters are escaped.
 """
 
 import codecs
@@ -17,7 +16,7 @@ ABSENT = b"null"
 
 
 @dataclass(frozen=True, slots=True)
-class Printing:
+class RecordOutput:
     format_name: str
     has_keys: bool
     has_headers: bool
@@ -38,7 +37,7 @@ class Printing:
         places: bool,
         separator: str,
         delimiter: str,
-    ) -> "Printing":
+    ) -> "RecordOutput":
         return cls(
             format_name,
             keys,

@@ -4,18 +4,18 @@ import asyncio
 
 import pytest
 
-from ottla.cli.tasks import group_reading
+from ottla.cli.tasks import group_consume
 from ottla.cli.tasks.client_options import Misuse
-from ottla.cli.tasks.consuming import Start
-from ottla.cli.tasks.group_reading import check_options, read_as_member
-from ottla.cli.views.printing import Printing
+from ottla.cli.tasks.consume import Start
+from ottla.cli.tasks.group_consume import check_options, read_as_member
+from ottla.cli.views.record_output import RecordOutput
 from ottla.client.offsets import EARLIEST, LATEST
 from ottla.model.types import TopicPartition
 from ottla.records.record import Record, build_batch
 from tests.unit.client.fake_broker import World
 from tests.unit.client.fake_coordinator import FakeCoordinator, world_with_groups
 
-PRINTING = Printing("text", False, False, False, False, b"\t", b" ", False)
+PRINTING = RecordOutput("text", False, False, False, False, b"\t", b" ", False)
 FIRST = TopicPartition("t", 0)
 Capture = pytest.CaptureFixture[bytes]
 
@@ -23,8 +23,8 @@ Capture = pytest.CaptureFixture[bytes]
 @pytest.fixture(autouse=True)
 def quick_heartbeats(monkeypatch: pytest.MonkeyPatch) -> None:
     """The fake broker answers a fetch at once, so seconds of virtual time are long."""
-    monkeypatch.setattr(group_reading, "HEARTBEAT_MS", 100)
-    monkeypatch.setattr(group_reading, "POLL_MS", 50)
+    monkeypatch.setattr(group_consume, "HEARTBEAT_MS", 100)
+    monkeypatch.setattr(group_consume, "POLL_MS", 50)
 
 
 def write(world: World, *values: bytes) -> None:

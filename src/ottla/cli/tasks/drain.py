@@ -1,4 +1,4 @@
-"""Brokers are emptied, filled again and forgotten: what `ottla brokers` does, and how far it is."""
+"""Implementation of `ottla brokers` drain, undrain and unregister, with progress."""
 
 import asyncio
 import sys
@@ -18,12 +18,13 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 LOOK_AGAIN_SECONDS = 0.5
-# The controller looks every ottla.rebalance.interval.ms; this long without a move it has none.
+# The controller rebalances every ottla.rebalance.interval.ms; after this time without a move it has
+# none.
 STUCK_SECONDS = 45.0
 
 
 class NotPossible(ClientError):
-    """What the cluster is like forbids it; the sentence says how."""
+    """The state of the cluster forbids it; the sentence says why."""
 
 
 class Left(NamedTuple):
@@ -95,9 +96,9 @@ def _known(brokers: Sequence[BrokerSeen], node: int) -> BrokerSeen:
 
 
 async def _without_place(cluster: Cluster, node: int, others: int) -> int:
-    """How many partitions could not leave: each of the others has a replica already.
+    """Number of partitions that cannot move: every other broker has a replica already.
 
-    One that moves has its new replicas besides the old ones; asked before more of them move.
+    Read before more moves start: a moving partition has its new replicas beside the old ones.
     """
     moving = {(move.topic, move.partition) for move in await Brokers(cluster).moves()}
     return sum(
@@ -119,7 +120,7 @@ async def _left(cluster: Cluster, node: int) -> Left:
 
 
 async def _wait(cluster: Cluster, node: int, left: Left, stays: int) -> Left:
-    """Until only what has no place is left, or nothing happens any more."""
+    """Wait until only replicas without another place are left, or progress stops."""
     now = cluster.clock.monotonic
     before, changed_at = left, now()
     with _Progress(node, left.replicas) as progress:
@@ -135,7 +136,7 @@ async def _wait(cluster: Cluster, node: int, left: Left, stays: int) -> Left:
 
 
 class _Progress(AbstractContextManager["_Progress"]):
-    """A bar where a person looks, else a line for each change."""
+    """A bar on a terminal, else a line for each change."""
 
     def __init__(self, node: int, total: int) -> None:
         self._node, self._total = node, total

@@ -1,7 +1,7 @@
 """What a started broker says."""
 
 from ottla.broker.settings.settings import Settings, zero_configuration
-from ottla.cli.tasks.serving import banner
+from ottla.cli.tasks.serve import banner
 
 
 def test_the_banner_says_where_how_and_how_to_stop() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ottla.cli.tasks.client_options import Misuse
-from ottla.cli.tasks.producing import Line, Source, read_chunks, write_all
+from ottla.cli.tasks.produce import Line, Source, read_chunks, write_all
 from ottla.client.delivery import ProducerSettings
 from ottla.client.unpacking import unpack
 from ottla.model.types import TopicPartition

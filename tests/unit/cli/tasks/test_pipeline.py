@@ -3,7 +3,7 @@ import signal
 
 import pytest
 
-from ottla.cli.tasks.pipelining import _Asked, _liner, bar, described
+from ottla.cli.tasks.pipeline import _Asked, _liner, bar, described
 from ottla.spark.pipelines.progress import QueryProgress
 
 

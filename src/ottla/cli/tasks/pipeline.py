@@ -1,8 +1,7 @@
-"""The work of `ottla pipeline`: what a person sees of a pipeline while it runs, and how it stops.
+"""Implementation of `ottla pipeline`: shows a running pipeline, and stops it.
 
-On a terminal a table is painted over and over; elsewhere a line is written for a query whenever
-there is something new, a few seconds apart. The first signal stops it between micro-batches, the
-second one at once.
+On a terminal a table is refreshed; elsewhere a line is written for a query with news, every few
+seconds. The first signal stops it between micro-batches, the second one at once.
 """
 
 import contextlib
@@ -82,7 +81,7 @@ def _declared(file: Path, bootstrap: str | None) -> "Declaration":
 
 @contextlib.contextmanager
 def _sentences() -> Iterator[list[str]]:
-    """What goes wrong is told in a sentence, and remembered."""
+    """Print errors as sentences, and record that there was one."""
     failures: list[str] = []
     try:
         from ottla.client.errors import ClientError
@@ -105,14 +104,14 @@ def _sentences() -> Iterator[list[str]]:
 
 
 class _Asked:
-    """How often a person or a supervisor has asked for the end."""
+    """Number of stop requests by a person or a supervisor."""
 
     def __init__(self) -> None:
         self.times = 0
 
     @contextlib.contextmanager
     def listening(self) -> Iterator[None]:
-        """Only now: Spark has its own idea of Ctrl-C, and took it over when it was started."""
+        """Installed late: Spark replaces the handler of Ctrl-C at its start."""
         former = {
             number: signal.signal(number, self._noted) for number in (signal.SIGINT, signal.SIGTERM)
         }
@@ -162,7 +161,7 @@ Show = Callable[["dict[str, QueryProgress]", bool], None]
 
 
 def _liner() -> Show:
-    """Lines for a file: of each query that has news, now and then and at the end."""
+    """Lines for a file: for each query with news, periodically and at the end."""
     shown: dict[str, tuple[int, float]] = {}
 
     def show(progress: "dict[str, QueryProgress]", is_end: bool) -> None:
@@ -230,5 +229,5 @@ def bar(fraction: float | None) -> str:
 
 
 def _end(spark: Any) -> None:  # noqa: ANN401
-    with contextlib.suppress(Exception):  # It is over either way.
+    with contextlib.suppress(Exception):  # It ends in any case.
         spark.stop()

@@ -1,4 +1,4 @@
-"""The work of `ottla cdc`: a tail with its progress shown, until a signal or the end stops it."""
+"""Implementation of `ottla cdc`: runs a tail and shows its progress until a signal or the end."""
 
 import asyncio
 import signal
@@ -13,7 +13,7 @@ from ottla.cli.views.terminal import bytes_text, note, plural, say, show_json
 from ottla.client.cluster import Cluster
 
 SHOWN_SECONDS = 0.5
-TOLD_SECONDS = 10.0  # Where nobody watches a line that changes.
+TOLD_SECONDS = 10.0  # Interval of lines where there is no terminal.
 CLEAR = "\r\x1b[K"
 
 
@@ -47,7 +47,7 @@ class View:
         self._rate = Rate()
 
     def note(self, text: str) -> None:
-        """Something happened."""
+        """Print an event."""
         self._clear()
         if self._as_json:
             show_json({"note": text})
@@ -70,7 +70,7 @@ class View:
                 note(line(self._progress, rate))
 
     def end(self) -> None:
-        """What became of it."""
+        """Print the result."""
         self._clear()
         if self._as_json:
             show_json(self._numbers())
@@ -87,7 +87,7 @@ class View:
 
 
 def line(progress: Progress, rate: float | None) -> str:
-    """The numbers, for a person."""
+    """The progress line for a terminal."""
     parts = []
     if progress.rows or progress.phase == "snapshot":
         parts.append(f"{plural(progress.rows, 'row')} of the snapshot")

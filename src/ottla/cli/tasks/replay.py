@@ -1,9 +1,9 @@
-"""The work of `ottla dlq replay`: dead letters go back to where they came from, once.
+"""Implementation of `ottla dlq replay`: dead letters go back to their original topics, once.
 
-What was replayed is what a group has committed for the dead letter topic, after every few hundred
-records of a partition. Before these are sent, it is noted under which producer id: after a crash in
-between they are sent again just so, and the brokers drop those that they have. Only where a broker
-has forgotten the id (`producer.id.expiration.ms`, a day) are they written twice.
+A group's committed offsets on the dead letter topic mark replayed letters; they are committed after
+every few hundred records of a partition. Before these are sent, their producer id is noted: after a
+crash they are sent again with it, and the brokers drop duplicates. They are written twice only if a
+broker has forgotten the id (`producer.id.expiration.ms`, a day).
 """
 
 import asyncio
@@ -30,7 +30,7 @@ from ottla.model.types import Offset, TopicPartition
 POLL_MS = 500
 CHUNK_RECORDS = 500
 CHUNK_BYTES = 256 * 1024
-# A chunk is one batch in each partition, whenever it is sent: nothing leaves before the flush.
+# A chunk is one batch in each partition on every attempt: nothing is sent before the flush.
 WHOLE_BATCHES = ProducerSettings(linger_ms=3_600_000, batch_bytes_max=1 << 30)
 
 
@@ -38,7 +38,7 @@ WHOLE_BATCHES = ProducerSettings(linger_ms=3_600_000, batch_bytes_max=1 << 30)
 class Replay:
     topic: str
     group: str
-    target: str | None  # None: to the topic that each came from.
+    target: str | None  # None: to each letter's original topic.
     messages_max: int | None
     is_executed: bool
     shows_json: bool
@@ -48,7 +48,7 @@ async def replay(cluster: Cluster, wanted: Replay) -> None:
     await _check_inactive(cluster, wanted.group)
     begins, ends = await unplayed(cluster, wanted.topic, wanted.group)
     waiting = sum(max(ends[place] - begin, 0) for place, begin in begins.items())
-    replaying = Replaying(cluster, wanted, ends, waiting)
+    replaying = Replayer(cluster, wanted, ends, waiting)
     try:
         if wanted.is_executed:
             begins |= await replaying.finish(begins)
@@ -71,7 +71,7 @@ def replay_settings(
     return Replay(topic, chosen, target, messages_max, is_executed, shows_json)
 
 
-class Replaying:
+class Replayer:
     def __init__(self, cluster: Cluster, wanted: Replay, ends: Offsets, waiting: int) -> None:
         self._cluster = cluster
         self._wanted = wanted
@@ -81,7 +81,7 @@ class Replaying:
         self._counts: Counter[str] = Counter()
 
     async def finish(self, begins: Offsets) -> Offsets:
-        """What an earlier run had begun, as it began it; how far that brings us."""
+        """Repeat the chunks that an earlier run started; returns the resulting positions."""
         committed = await Groups(self._cluster).offsets(self._wanted.group)
         done: Offsets = {}
         for place, begin in begins.items():
@@ -148,7 +148,7 @@ class Replaying:
 
     async def _begin(self, chunk: list[Message]) -> None:
         for target in {_target(message, self._wanted.target) for message in chunk}:
-            await self._cluster.topic(target)  # A note of what cannot be done helps nobody.
+            await self._cluster.topic(target)  # Fail before the note is written.
         place, first = chunk[0].topic_partition, chunk[0].offset
         identity = await new_identity(self._cluster)
         begun = Begun(chunk[-1].offset + 1, identity, self._wanted.target)
@@ -170,7 +170,7 @@ class Replaying:
         known = await self._cluster.topic(target)
         partition: int | None = None
         if target == letter.topic and letter.partition in known.partitions:
-            partition = letter.partition  # So that it keeps its place, even without a key.
+            partition = letter.partition  # Keeps its partition, even without a key.
         elif message.key is None:
             partition = message.offset % len(known.partitions)  # The same in every attempt.
         await producer.send(
@@ -200,7 +200,7 @@ class Replaying:
 
 
 def _chunks(messages: list[Message]) -> Iterator[list[Message]]:
-    """Each of one partition, and small enough to be one batch wherever it goes."""
+    """Chunks of one partition, each small enough for one batch in its target."""
     chunk: list[Message] = []
     size = 0
     for message in sorted(messages, key=lambda item: (item.partition, item.offset)):
@@ -228,7 +228,7 @@ def _target(message: Message, named: str | None) -> str:
 
 
 async def _to_its_end(work: Coroutine[Any, Any, None]) -> None:
-    """Even if interrupted: what is written must be remembered."""
+    """Run to the end even if interrupted: written records must be committed."""
     task = asyncio.ensure_future(work)
     try:
         await asyncio.shield(task)

@@ -3,11 +3,11 @@
 import json
 from dataclasses import replace
 
-from ottla.cli.views.printing import Printing
+from ottla.cli.views.record_output import RecordOutput
 from ottla.client.message import Message
 
 MESSAGE = Message("t", 2, 7, -1, False, b"\x1bkey", b"va\xfflue", (("h", b"1"), ("n", None)))
-PLAIN = Printing("text", False, False, False, False, b"\t", b"\n", False)
+PLAIN = RecordOutput("text", False, False, False, False, b"\t", b"\n", False)
 
 
 def test_text_is_the_value_and_a_delimiter() -> None:
@@ -54,7 +54,7 @@ def test_json_tells_everything() -> None:
 
 
 def test_separators_are_taken_as_they_are_typed() -> None:
-    chosen = Printing.choose(
+    chosen = RecordOutput.choose(
         format_name="text",
         keys=True,
         headers=False,

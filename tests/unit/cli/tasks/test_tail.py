@@ -5,7 +5,7 @@ import json
 import pytest
 
 from ottla.cdc.progress import Progress
-from ottla.cli.tasks.tailing import View, line
+from ottla.cli.tasks.tail import View, line
 
 
 def test_the_line_tells_what_is_done_and_how_far_behind_it_is() -> None:

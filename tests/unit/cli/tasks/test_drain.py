@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from ottla.cli.tasks.draining import NotPossible, drain_broker, undrain_broker
-from ottla.cli.tasks.draining import unregister_broker as forget
+from ottla.cli.tasks.drain import NotPossible, drain_broker, undrain_broker
+from ottla.cli.tasks.drain import unregister_broker as forget
 from ottla.protocol.apis import ApiKey, request_class
 from ottla.protocol.messages import (
     incremental_alter_configs,
