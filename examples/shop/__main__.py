@@ -1,4 +1,4 @@
-"""Runs the whole shop on this machine for a minute, then sees whether the sums agree.
+"""Runs the whole shop on this machine for a minute, then checks that the totals agree.
 
 python -m examples.shop [--seconds 60] [--directory build/shop]
 """
@@ -13,10 +13,10 @@ from tests.postgres import PostgresServer
 
 from examples.shop.back_office import set_up
 from examples.shop.chart import draw
-from examples.shop.checking import Outcome, check
 from examples.shop.orders import BILLED, CUSTOMERS, CUSTOMERS_TOPIC, DEAD_LETTERS, TOPIC
-from examples.shop.running import Program, wait_until
-from examples.shop.watching import Watch
+from examples.shop.program import Program, wait_until
+from examples.shop.totals import Outcome, check
+from examples.shop.watch import Watch
 from ottla.testing import Broker
 
 ORDERS_PER_SECOND, CHANGES_PER_SECOND = 300, 30  # Of each application, and of the back office.
@@ -43,7 +43,7 @@ def main() -> int:
 def run(
     broker: Broker, database: PostgresServer, directory: Path, seconds: float
 ) -> tuple[Outcome, Watch]:
-    """Start everything, let it run, and let it end in the order in which records flow."""
+    """Start everything, let it run, and stop it in the direction of the data flow."""
     bootstrap, dsn = broker.bootstrap_servers, database.dsn()
     set_up(dsn)
     for topic, partitions in ((TOPIC, 3), (BILLED, 3), (DEAD_LETTERS, 1), ("analytics.dlq", 1)):

@@ -1,4 +1,4 @@
-"""The group `analytics`: reads the same orders for its own ends, and rejects what is none."""
+"""The group `analytics`: reads the same orders as Spark, and rejects invalid ones."""
 
 import json
 import sys

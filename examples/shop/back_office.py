@@ -1,4 +1,4 @@
-"""The back office: it knows nothing of topics, and changes customers in PostgreSQL."""
+"""The back office: changes customers in PostgreSQL, without using topics."""
 
 import json
 import random

@@ -1,6 +1,6 @@
-"""The group `billing`: sends the bills that Spark has prepared. Here, it adds them up.
+"""The group `billing`: would send the bills prepared by Spark; here it adds them up.
 
-A record may come twice (at least once), so a bill is known by the number of its order.
+A record may be delivered twice (at least once), so bills are deduplicated by order number.
 """
 
 import json

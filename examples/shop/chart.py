@@ -1,15 +1,15 @@
-"""Throughput and lag over time, as a picture: a line for each topic and each group."""
+"""Chart of throughput and lag over time: a line for each topic and each group."""
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from examples.shop.watching import Watch
+from examples.shop.watch import Watch
 
 TOPICS = ("#2a6f97", "#e07a1f", "#b23a48", "#6a994e")
-GROUPS = ("#e07a1f", "#2a6f97", "#7a5195")  # Billing and analytics: that of what they read.
+GROUPS = ("#e07a1f", "#2a6f97", "#7a5195")  # Groups have the colour of the topic that they read.
 INK, SOFT = "#22303c", "#8a97a3"
-SMOOTHED_OVER = 3  # Looks: Spark writes in bursts, a micro-batch at a time.
+SMOOTHED_OVER = 3  # Samples: Spark writes in bursts, a micro-batch at a time.
 
 
 def draw(watch: Watch, path: Path) -> None:
@@ -67,7 +67,7 @@ def _panel(
 
 
 def _rates(seconds: Sequence[float], counts: Sequence[int]) -> list[tuple[float, float]]:
-    """How many a second, over a few looks at a time."""
+    """Rates per second, over several samples."""
     points = list(zip(seconds, counts, strict=False))
     return [
         (later[0], (later[1] - sooner[1]) / (later[0] - sooner[0]))

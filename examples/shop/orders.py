@@ -1,4 +1,4 @@
-"""What an order looks like, and how both applications make them up: some are bad."""
+"""The format of an order, and the generator for both applications, which makes some bad ones."""
 
 import json
 import random
@@ -14,7 +14,7 @@ CUSTOMERS = 100
 
 @dataclass
 class Sent:
-    """What an application has sent; it prints this when it ends."""
+    """Totals of an application, printed at its end."""
 
     application: str
     good: int = 0
@@ -26,7 +26,7 @@ class Sent:
 
 
 def next_order(source: random.Random, sent: Sent) -> tuple[bytes, bytes]:
-    """Key and value of the next order; it is counted as what it is."""
+    """Key and value of the next order, which is counted by kind."""
     number = f"{sent.application}-{sent.good + sent.bad}"
     customer, cents = source.randint(1, CUSTOMERS), source.randint(100, 50_000)
     key = str(customer).encode()
@@ -38,7 +38,7 @@ def next_order(source: random.Random, sent: Sent) -> tuple[bytes, bytes]:
     sent.bad += 1
     return key, source.choice(
         [
-            b'{"order_id": "' + number.encode() + b'", "customer": ',  # Cut off.
+            b'{"order_id": "' + number.encode() + b'", "customer": ',  # Truncated.
             json.dumps({"order_id": number, "customer": customer}).encode(),  # No price.
             json.dumps({"order_id": number, "customer": customer, "cents": -cents}).encode(),
             b"\xff\xfe not even text",

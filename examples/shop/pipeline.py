@@ -5,7 +5,7 @@
              └─ good, per minute ────────────────────> lake/minutes    (Delta)
     shop.public.customers (the tail of PostgreSQL) ──> lake/customers  (Delta)
 
-It runs until a line comes on its standard input, works off what there is, and ends.
+It runs until a line comes on its standard input, processes the remaining records, and ends.
 """
 
 import json
@@ -26,7 +26,7 @@ from examples.shop.orders import BILLED, CUSTOMERS_TOPIC, DEAD_LETTERS, TOPIC
 ORDER = "order_id string not null, customer int not null, cents long not null"
 CUSTOMER = "id int, name string, discount int"
 EVERY = {"processingTime": "2 seconds"}
-# On a crowded machine Spark gives up on Python workers that it has just started.
+# On a busy machine Python workers may start too slowly for Spark.
 CROWDED = "Python worker failed to connect back"
 FAILURES_MAX = 10
 
@@ -37,13 +37,13 @@ def stream(spark: SparkSession, bootstrap: str, topic: str, group: str) -> DataF
         .option("kafka.bootstrap.servers", bootstrap)
         .option("subscribe", topic)
         .option("startingOffsets", "earliest")
-        .option("group", group)  # So that every tool sees how far Spark is.
+        .option("group", group)  # So that every tool shows Spark's lag.
         .load()
     )
 
 
 def customers_now(spark: SparkSession, bootstrap: str) -> DataFrame:
-    """The customers as the topic tells them: the last record of each key, if it has a value."""
+    """The current customers: the last record of each key, if it has a value."""
     rows = (
         spark.read.format("ottla")
         .option("kafka.bootstrap.servers", bootstrap)
@@ -56,7 +56,7 @@ def customers_now(spark: SparkSession, bootstrap: str) -> DataFrame:
 
 
 def bills(orders: DataFrame, customers: DataFrame) -> DataFrame:
-    """Good orders with what is to be paid, and bad ones as they were: each in its topic."""
+    """Good orders with their price, and bad ones unchanged, each with its topic."""
     both = ot.split(
         orders, ORDER, dead_letter=DEAD_LETTERS, topic=BILLED, valid="cents > 0"
     ).together
@@ -84,7 +84,7 @@ def minutes(orders: DataFrame) -> DataFrame:
 
 
 def customer_changes(changes: DataFrame) -> DataFrame:
-    """The tail's records as rows: the key tells who; without a value, they are gone."""
+    """The records of the tail as rows: the key is the customer; without a value, a deletion."""
     key = sql.from_json(sql.col("key").cast("string"), "id int")
     row = sql.from_json(sql.col("value").cast("string"), CUSTOMER)
     return changes.select(
@@ -101,7 +101,7 @@ def main(bootstrap: str, directory: str) -> None:
     spark = ot.session(
         "shop", cores=2, **{"spark.sql.shuffle.partitions": 2, "spark.ui.enabled": False}
     )
-    spark.sparkContext.setLogLevel("OFF")  # What fails is told below.
+    spark.sparkContext.setLogLevel("OFF")  # Failures are printed below.
 
     def keep_customers() -> StreamingQuery:
         return ot.to_delta(
@@ -122,7 +122,7 @@ def main(bootstrap: str, directory: str) -> None:
 
         return (
             stream(spark, bootstrap, TOPIC, "spark-bills")
-            .writeStream.foreachBatch(write)  # So that the customers are read anew each time.
+            .writeStream.foreachBatch(write)  # Reads the current customers for each micro-batch.
             .option("checkpointLocation", str(checkpoints / "bills"))
             .trigger(**EVERY)
             .start()
@@ -149,13 +149,13 @@ def main(bootstrap: str, directory: str) -> None:
 
 
 class Supervised:
-    """A query that is started again if it fails; its checkpoint knows how far it was."""
+    """A query that is restarted if it fails; its checkpoint holds its progress."""
 
     def __init__(self, start: Callable[[], StreamingQuery]) -> None:
         self._start = start
         self._failures = 0
         self._query = start()
-        # One after the other: each starts Python processes, and Spark gives them ten seconds.
+        # One after the other: each starts Python processes, which have ten seconds to start.
         while "nitializing" in self._query.status["message"]:
             self.check()
             time.sleep(0.2)
@@ -172,7 +172,7 @@ class Supervised:
         self._query = self._start()
 
     def finish(self) -> None:
-        """Work off what there is."""
+        """Process the remaining records."""
         while True:
             try:
                 self._query.processAllAvailable()

@@ -1,4 +1,4 @@
-"""The tills of the shops, another application: it sends orders with aiokafka."""
+"""The tills of the shops: sends orders with aiokafka."""
 
 import asyncio
 import random

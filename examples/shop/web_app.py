@@ -1,4 +1,4 @@
-"""The web shop, an application like any other: it sends orders with confluent-kafka."""
+"""The web shop: sends orders with confluent-kafka."""
 
 import random
 import sys

@@ -8,7 +8,7 @@ from ottla.cdc.errors import NotPossible
 from ottla.cdc.json_text import Types
 from ottla.cdc.pgoutput import UNCHANGED, Row
 from ottla.cdc.position import lsn_number
-from ottla.cdc.postgres import Connection, raw_cursor, told
+from ottla.cdc.postgres import Connection, raw_cursor, translated_errors
 from ottla.cdc.table import Field, Table, TableName, identifier
 
 VERSION_MIN = 130000
@@ -157,7 +157,10 @@ class Catalogue:
         wanted = ", ".join(identifier(field.name) for field in missing)
         condition = " AND ".join(f"{identifier(field.name)} = %s" for field in table.key_fields)
         query = f"SELECT {wanted} FROM {table.name.quoted} WHERE {condition}"  # noqa: S608
-        with told(), raw_cursor(self._connection, [field.type_id for field in missing]) as cursor:
+        with (
+            translated_errors(),
+            raw_cursor(self._connection, [field.type_id for field in missing]) as cursor,
+        ):
             cursor.execute(query, table.key_texts(row))
             found = iter(cursor.fetchone() or [None] * len(missing))
         return [next(found) if value is UNCHANGED else value for value in row]
@@ -167,10 +170,10 @@ class Catalogue:
         return rows[0][0] if rows else None
 
     def _all(self, query: str, arguments: Sequence[object] = ()) -> list[Any]:
-        with told(), self._connection.cursor() as cursor:
+        with translated_errors(), self._connection.cursor() as cursor:
             cursor.execute(query, arguments)
             return list(cursor.fetchall())
 
     def _do(self, statement: str, arguments: Sequence[object] = ()) -> None:
-        with told(), self._connection.cursor() as cursor:
+        with translated_errors(), self._connection.cursor() as cursor:
             cursor.execute(statement, arguments)

@@ -34,7 +34,7 @@ def connect(dsn: str, *, replication: bool = False) -> Connection:
     arguments: dict[str, Any] = {}
     if replication:
         arguments["connection_factory"] = psycopg2.extras.LogicalReplicationConnection
-    with told():
+    with translated_errors():
         given = psycopg2.extensions.parse_dsn(dsn).get("options", "")
         connection = psycopg2.connect(
             dsn,
@@ -71,7 +71,7 @@ def raw_cursor(connection: Connection, type_ids: Iterable[int], name: str | None
 
 
 @contextmanager
-def told() -> Iterator[None]:
+def translated_errors() -> Iterator[None]:
     """Translate psycopg2's errors to ours."""
     psycopg2 = import_psycopg2()
     try:

@@ -12,7 +12,7 @@ from zlib import crc32
 from ottla.cdc.catalogue import Catalogue, Published
 from ottla.cdc.pgoutput import Row
 from ottla.cdc.position import lsn_number
-from ottla.cdc.postgres import connect, raw_cursor, told
+from ottla.cdc.postgres import connect, raw_cursor, translated_errors
 from ottla.cdc.table import Table, TableName, identifier
 
 ROWS_AT_A_TIME = 2000
@@ -27,7 +27,7 @@ class Snapshot:
         self._replication = connect(dsn, replication=True)
         self._sql = None
         try:
-            with told(), self._replication.cursor() as cursor:
+            with translated_errors(), self._replication.cursor() as cursor:
                 cursor.execute(
                     f"CREATE_REPLICATION_SLOT {identifier(self._temporary)}"
                     " TEMPORARY LOGICAL pgoutput EXPORT_SNAPSHOT"
@@ -36,7 +36,7 @@ class Snapshot:
             self.lsn = lsn_number(lsn)
             self._sql = connect(dsn)
             self._sql.autocommit = False
-            with told(), self._sql.cursor() as cursor:
+            with translated_errors(), self._sql.cursor() as cursor:
                 cursor.execute("BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
                 cursor.execute("SET TRANSACTION SNAPSHOT %s", (name,))
         except BaseException:
@@ -52,7 +52,7 @@ class Snapshot:
         """Lock the schema of these tables until they are read."""
         assert self._sql is not None, "it is open"
         names = ", ".join(table.quoted for table in tables)
-        with told(), self._sql.cursor() as cursor:
+        with translated_errors(), self._sql.cursor() as cursor:
             cursor.execute(f"LOCK TABLE {names} IN ACCESS SHARE MODE")
 
     def rows(self, table: Table, published: Published) -> Generator[list[Row], None, None]:
@@ -61,7 +61,7 @@ class Snapshot:
         query = f"SELECT {columns} FROM {table.name.quoted}"  # noqa: S608  Quoted above.
         if published.row_filter is not None:
             query += f" WHERE {published.row_filter}"
-        with told():
+        with translated_errors():
             types = [field.type_id for field in table.fields]
             with raw_cursor(self._sql, types, "ottla_snapshot") as cursor:
                 cursor.execute(query)

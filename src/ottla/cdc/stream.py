@@ -3,7 +3,7 @@
 import asyncio
 from types import TracebackType
 
-from ottla.cdc.postgres import Connection, connect, told
+from ottla.cdc.postgres import Connection, connect, translated_errors
 from ottla.cdc.table import identifier
 from ottla.model.types import Millis
 
@@ -17,7 +17,7 @@ class Stream:
         self._connection: Connection = connect(dsn, replication=True)
         self._cursor = self._connection.cursor()
         try:
-            with told():
+            with translated_errors():
                 self._cursor.start_replication(
                     slot,
                     options={"proto_version": "1", "publication_names": identifier(publication)},
@@ -47,7 +47,7 @@ class Stream:
     def read(self, messages_max: int) -> list[bytes]:
         """Received messages; empty if there are none now."""
         payloads: list[bytes] = []
-        with told():
+        with translated_errors():
             while len(payloads) < messages_max:
                 message = self._cursor.read_message()
                 if message is None:
@@ -72,5 +72,5 @@ class Stream:
         """Confirm that everything before `lsn` is written; `asks` requests the server's
         position.
         """
-        with told():
+        with translated_errors():
             self._cursor.send_feedback(write_lsn=lsn, flush_lsn=lsn, reply=asks, force=True)

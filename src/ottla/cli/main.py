@@ -38,13 +38,13 @@ def run_light(command: str, arguments: Sequence[str]) -> int:
     try:
         import_module(f"ottla.cli.commands.{command}").main(arguments)
     except SettingsError as error:
-        return told(str(error))
+        return reported(str(error))
     except KeyboardInterrupt:
         return 130
     return 0
 
 
-def told(sentence: str) -> int:
+def reported(sentence: str) -> int:
     from ottla.broker.node.log_lines import spelled_out
 
     print(f"ottla: {spelled_out(sentence)}", file=sys.stderr)

@@ -45,7 +45,7 @@ def headers_for(
 ) -> list[tuple[str, bytes | None]]:
     """The record's own headers and Connect's; headers of an earlier failure are replaced."""
     kind = type(error)
-    told = {
+    fields = {
         TOPIC: message.topic,
         PARTITION: str(message.partition),
         OFFSET: str(message.offset),
@@ -58,8 +58,8 @@ def headers_for(
     }
     if has_stacktrace:
         # The end names the line that failed.
-        told[STACKTRACE] = "".join(traceback.format_exception(error))[-STACKTRACE_CHARACTERS_MAX:]
-    added = [(name, text.encode("utf-8", "backslashreplace")) for name, text in told.items()]
+        fields[STACKTRACE] = "".join(traceback.format_exception(error))[-STACKTRACE_CHARACTERS_MAX:]
+    added = [(name, text.encode("utf-8", "backslashreplace")) for name, text in fields.items()]
     return [*own_headers(message.headers), *added]
 
 
@@ -69,19 +69,19 @@ def own_headers(headers: Headers) -> Headers:
 
 def read_dead_letter(message: Message) -> DeadLetter:
     """Decode the headers; all fields are optional, since the topic may hold other records."""
-    told: dict[str, str] = {
+    fields: dict[str, str] = {
         name: value.decode("utf-8", "replace")
         for name, value in message.headers
         if name.startswith(PREFIX) and value is not None
     }
     return DeadLetter(
-        told.get(TOPIC),
-        _number(told.get(PARTITION)),
-        _number(told.get(OFFSET)),
-        told.get(CONNECTOR),
-        told.get(EXCEPTION_CLASS),
-        told.get(EXCEPTION_MESSAGE),
-        told.get(STACKTRACE),
+        fields.get(TOPIC),
+        _number(fields.get(PARTITION)),
+        _number(fields.get(OFFSET)),
+        fields.get(CONNECTOR),
+        fields.get(EXCEPTION_CLASS),
+        fields.get(EXCEPTION_MESSAGE),
+        fields.get(STACKTRACE),
         own_headers(message.headers),
     )
 

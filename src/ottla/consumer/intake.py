@@ -97,8 +97,8 @@ def as_message(raw: "confluent_kafka.Message") -> Message:
     kind, timestamp_ms = raw.timestamp()
     headers: Any = raw.headers() or ()
     topic, partition, offset = raw.topic(), raw.partition(), raw.offset()
-    assert topic is not None, "a record lies in a topic"
-    assert partition is not None, "a record lies in a partition"
+    assert topic is not None, "a record has a topic"
+    assert partition is not None, "a record has a partition"
     assert offset is not None, "a record has an offset"
     key: Any = raw.key()
     value: Any = raw.value()

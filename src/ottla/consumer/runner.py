@@ -282,10 +282,12 @@ def _signals(act: Callable[[], None]) -> Iterator[None]:
         yield  # Signal handlers work only in the main thread.
         return
 
-    def heard(_number: int, _frame: FrameType | None) -> None:
+    def on_signal(_number: int, _frame: FrameType | None) -> None:
         act()
 
-    before = {number: signal.signal(number, heard) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {
+        number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)
+    }
     try:
         yield
     finally:

@@ -270,7 +270,7 @@ def build_batch(
             max_timestamp = timestamp
         body += encode_record(record, base_offset=first, base_timestamp=base_timestamp)
         count += 1
-    assert count or base_offset is not None, "an empty batch has to be told its base offset"
+    assert count or base_offset is not None, "an empty batch needs a base offset"
     if last_offset is None:
         last_offset = last
     packed: Buffer = compress(codec, body, level) if codec else body

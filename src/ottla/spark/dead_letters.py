@@ -82,8 +82,8 @@ def split(
         flat = parsed.select("*", *fields.values())
     else:
         flat = parsed.withColumn(into, sql.struct(*fields.values()))
-    told = flat.withColumn(WHY, _why(kind, valid)).drop(PARSED)
-    return _apart(told, [into] if into else list(fields), dead_letter, topic, name)
+    parsed = flat.withColumn(WHY, _why(kind, valid)).drop(PARSED)
+    return _apart(parsed, [into] if into else list(fields), dead_letter, topic, name)
 
 
 def _why(kind: "StructType", valid: str | None) -> "Column":
@@ -118,12 +118,12 @@ def _reason(kind: type | None, message: str | None) -> "Column":
 
 
 def _apart(
-    told: "DataFrame", added: list[str], dead_letter: str, topic: str | None, name: str
+    parsed: "DataFrame", added: list[str], dead_letter: str, topic: str | None, name: str
 ) -> Split:
     from pyspark.sql import functions as sql
 
     is_dead = sql.col(WHY).isNotNull()
-    columns = [column for column in told.columns if column != WHY]
+    columns = [column for column in parsed.columns if column != WHY]
     good_cells = {column: sql.col(f"`{column}`") for column in columns}
     for column, kind in (("topic", "string"), ("partition", "int"), ("headers", HEADERS_TYPE)):
         good_cells.setdefault(column, sql.lit(None).cast(kind))
@@ -134,7 +134,7 @@ def _apart(
         "topic": sql.lit(dead_letter),
         "partition": sql.lit(None).cast("int"),
         "headers": _headers(columns, name),
-        **{column: sql.lit(None).cast(told.schema[column].dataType) for column in added},
+        **{column: sql.lit(None).cast(parsed.schema[column].dataType) for column in added},
     }
     both = {
         column: sql.when(is_dead, dead_cells[column]).otherwise(good_cells[column])
@@ -144,9 +144,9 @@ def _apart(
     def chosen(frame: "DataFrame", cells: "dict[str, Column]") -> "DataFrame":
         return frame.select(*[cell.alias(column) for column, cell in cells.items()])
 
-    good = chosen(told.where(~is_dead), good_cells)
-    dead = chosen(told.where(is_dead), dead_cells)
-    return Split(good, dead, chosen(told, both))
+    good = chosen(parsed.where(~is_dead), good_cells)
+    dead = chosen(parsed.where(is_dead), dead_cells)
+    return Split(good, dead, chosen(parsed, both))
 
 
 def _headers(columns: list[str], name: str) -> "Column":
@@ -164,7 +164,7 @@ def _headers(columns: list[str], name: str) -> "Column":
         EXCEPTION_CLASS: sql.col(f"{WHY}.kind"),
         EXCEPTION_MESSAGE: sql.col(f"{WHY}.message"),
     }
-    told = sql.array(
+    added = sql.array(
         *[
             sql.struct(
                 sql.lit(header).alias("key"),
@@ -175,9 +175,9 @@ def _headers(columns: list[str], name: str) -> "Column":
         ]
     )
     if "headers" not in columns:
-        return told
+        return added
     own = sql.filter("headers", lambda header: ~header["key"].startswith(PREFIX))
-    return sql.concat(sql.coalesce(own, sql.array().cast(HEADERS_TYPE)), told)
+    return sql.concat(sql.coalesce(own, sql.array().cast(HEADERS_TYPE)), added)
 
 
 def _check(frame: "DataFrame", kind: "StructType", into: str | None) -> None:

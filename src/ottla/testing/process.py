@@ -106,7 +106,7 @@ class BrokerProcess:
 
     def _wait(self) -> None:
         child, self._child = self._child, None
-        assert child is not None, "there is somebody to wait for"
+        assert child is not None, "the process was started"
         for pipe in (child.stdin, child.stdout):
             if pipe is not None:
                 pipe.close()

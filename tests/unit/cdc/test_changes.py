@@ -39,7 +39,7 @@ def test_positions_count_the_changes_of_a_commit_and_an_update_takes_two() -> No
     assert changes_of([*COMMIT, *COMMIT]) == changes_of(COMMIT) * 2
 
 
-def test_it_is_known_whether_a_transaction_is_under_way() -> None:
+def test_is_inside_tells_an_open_transaction() -> None:
     changes = Changes()
     inside = []
     for message in COMMIT:
@@ -48,6 +48,6 @@ def test_it_is_known_whether_a_transaction_is_under_way() -> None:
     assert inside == [True] * 7 + [False]
 
 
-def test_a_change_outside_of_a_transaction_makes_no_sense() -> None:
+def test_a_change_outside_of_a_transaction_is_refused() -> None:
     with pytest.raises(BadMessage, match="outside of a transaction"):
         Changes().take(Insert(1, ["a"]))

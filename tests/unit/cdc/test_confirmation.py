@@ -1,4 +1,4 @@
-"""What may be confirmed: commits in their order, when all of their records are acknowledged."""
+"""Confirmation: commits in order, when all of their records are acknowledged."""
 
 import asyncio
 
@@ -29,7 +29,7 @@ def test_a_commit_is_confirmed_after_its_records_and_after_those_before_it() -> 
     asyncio.run(story())
 
 
-def test_a_record_that_cannot_be_written_is_told() -> None:
+def test_a_failed_record_is_raised() -> None:
     async def story() -> None:
         confirmation = Confirmation()
         failed = asyncio.get_running_loop().create_future()

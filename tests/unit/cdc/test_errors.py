@@ -1,4 +1,4 @@
-"""The errors of a tail: one root, and what may pass by itself apart from what does not."""
+"""The errors of a tail: one root; only some are transient."""
 
 from ottla.cdc.errors import BadMessage, CdcError, Interrupted, NotPossible
 

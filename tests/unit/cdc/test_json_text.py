@@ -1,4 +1,4 @@
-"""Values as JSON: what PostgreSQL's text says, no digit more or less."""
+"""Values as JSON with all digits of PostgreSQL's text."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""What a topic says, kept on disk: the last record of a key counts."""
+"""A topic's rows on disk: the last record of a key wins."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +10,7 @@ VALUES = st.sampled_from([b"1", b"2", b""])
 
 
 @given(st.lists(st.tuples(KEYS, st.none() | VALUES)), st.dictionaries(KEYS, VALUES))
-def test_it_tells_what_differs_from_the_table(
+def test_known_rows_find_differences_to_the_table(
     records: list[tuple[bytes, bytes | None]], table: dict[bytes, bytes]
 ) -> None:
     known = KnownRows()

@@ -1,4 +1,4 @@
-"""The parser of pgoutput: what is written is read back, and nonsense is refused."""
+"""The parser of pgoutput: messages round-trip, and malformed ones are refused."""
 
 from contextlib import suppress
 

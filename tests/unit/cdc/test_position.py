@@ -22,13 +22,15 @@ def test_an_lsn_is_read_as_it_is_written(lsn: int) -> None:
     assert lsn_number(lsn_text(lsn)) == lsn
 
 
-def test_what_a_snapshot_read_comes_before_the_changes_of_a_commit_at_the_same_place() -> None:
+def test_snapshot_positions_sort_before_changes_at_the_same_lsn() -> None:
     assert lsn_text(0x16_0000_0AB0) == "16/AB0"
     assert Position(5, 0).is_snapshot
     assert Position(5, 0) < Position(5, 1) < Position(6, 0)
 
 
 @pytest.mark.parametrize("headers", [(), (("lsn", b"5"),), (("lsn", b"x"), ("index", b"1"))])
-def test_records_of_others_are_told_apart(headers: tuple[tuple[str, bytes], ...]) -> None:
+def test_records_without_position_headers_are_refused(
+    headers: tuple[tuple[str, bytes], ...],
+) -> None:
     with pytest.raises(NotPossible, match="offset 3 of t was not written by a tail"):
         position_in(headers, "offset 3 of t")

@@ -1,4 +1,4 @@
-"""Connections that do not come about, and why; a server is not needed for that."""
+"""Failed connections and their messages, without a server."""
 
 import sys
 
@@ -9,7 +9,7 @@ from ottla.cdc.postgres import connect
 
 
 @pytest.mark.parametrize("replication", [False, True])
-def test_who_does_not_answer_is_named_in_one_line(replication: bool) -> None:
+def test_an_unreachable_server_is_named_in_one_line(replication: bool) -> None:
     with pytest.raises(Interrupted) as caught:
         connect("host=127.0.0.1 port=1 dbname=x options='-c geqo=off'", replication=replication)
     sentence = str(caught.value)
@@ -17,12 +17,12 @@ def test_who_does_not_answer_is_named_in_one_line(replication: bool) -> None:
     assert "\n" not in sentence
 
 
-def test_a_name_of_a_database_that_makes_no_sense_is_refused() -> None:
+def test_an_invalid_dsn_is_refused() -> None:
     with pytest.raises(Exception, match="invalid"):
         connect("postgresql://[")
 
 
-def test_what_has_to_be_installed_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg2", None)
     with pytest.raises(NotPossible, match=r"pip install 'ottla\[cdc\]'"):
         connect("dbname=x")

@@ -3,7 +3,7 @@
 from ottla.cdc.progress import Progress, Rate
 
 
-def test_lag_is_what_the_database_keeps_for_the_tail() -> None:
+def test_lag_is_the_log_retained_for_the_tail() -> None:
     assert Progress().lag_bytes == 0
     assert Progress(wal_lsn=500).lag_bytes == 0, "nothing was confirmed yet, so nothing is known"
     assert Progress(confirmed_lsn=100, wal_lsn=500).lag_bytes == 400

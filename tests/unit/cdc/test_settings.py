@@ -1,4 +1,4 @@
-"""What a tail does unless it is told otherwise."""
+"""Default settings of a tail."""
 
 from ottla.cdc.settings import TailSettings
 

@@ -1,4 +1,4 @@
-"""A stream of changes that is opened again after its end."""
+"""A stream of changes that is reopened after its end."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -36,8 +36,8 @@ class Broken:
         self.confirmed.append(lsn)
 
 
-def test_a_stream_that_is_opened_again_waits_for_nothing_of_the_last_one() -> None:
-    """The slot sends again what was not confirmed; the records of then are nobody's any more."""
+def test_a_reopened_stream_does_not_wait_for_earlier_futures() -> None:
+    """The slot sends unconfirmed changes again; futures of the earlier records are dropped."""
 
     async def story() -> None:
         async def begin(_: object) -> None: ...

@@ -1,4 +1,4 @@
-"""A tail's snapshot beside a former tail that goes on: each change once, and no slot for less."""
+"""A tail's snapshot beside a resumed former tail: each change once, and no slot for less."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -43,7 +43,7 @@ class AskedPlan(Plan):
 
 
 class TakenSnapshot:
-    """A snapshot without a database; `kept` has the slots that were made of it."""
+    """A snapshot without a database; `kept` has the slots created from it."""
 
     lsn = 9
     kept: list[str]
@@ -57,7 +57,7 @@ class TakenSnapshot:
 
 
 class CopyingTail(Tail):
-    """Writes what it is told in place of tables."""
+    """Writes given rows in place of tables."""
 
     copy: Copy
 

@@ -1,4 +1,4 @@
-"""Topics of a tail: made compacted, and read to see how far they are."""
+"""Topics of a tail: created compacted, and read for their positions."""
 
 from collections.abc import Iterator
 
@@ -38,7 +38,7 @@ def test_a_topic_is_made_compacted_once(broker: Broker) -> None:
     assert not run(other, broker.bootstrap_servers)
 
 
-def test_the_last_record_of_each_partition_tells_how_far_it_is(broker: Broker) -> None:
+def test_the_last_record_of_each_partition_is_its_position(broker: Broker) -> None:
     async def story(cluster: Cluster) -> None:
         await ensure_topic(cluster, "written", 2, None)
         place, empty = TopicPartition("written", 0), TopicPartition("written", 1)
@@ -67,7 +67,7 @@ def test_the_last_record_of_each_partition_tells_how_far_it_is(broker: Broker) -
 def test_a_batch_written_behind_the_known_end_counts_as_a_whole(
     broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The tail before has written it since the end was asked for."""
+    """The former tail wrote it after the end offset was read."""
     place = TopicPartition("overtaken", 0)
 
     async def end_of_before(*_: object) -> dict[TopicPartition, int]:

@@ -1,4 +1,4 @@
-"""The writer: what is not newer than what a partition holds is passed over."""
+"""The writer skips changes that are not newer than the partition's position."""
 
 import pytest
 
@@ -30,7 +30,7 @@ async def written(cluster: Cluster) -> int:
     return sum(reached.end_offset for reached in (await how_far(cluster, "t")).values())
 
 
-def test_each_partition_remembers_how_far_it_is() -> None:
+def test_writes_at_or_below_the_position_are_skipped() -> None:
     async def story(cluster: Cluster) -> None:
         await ensure_topic(cluster, "t", 2, None)
         writer = Writer(cluster, SETTINGS)
@@ -148,7 +148,7 @@ def test_snapshot_notices_what_a_former_tail_wrote_before_it() -> None:
         run(story, broker.bootstrap_servers)
 
 
-def test_a_topic_that_was_deleted_is_not_made_anew() -> None:
+def test_a_deleted_topic_is_not_recreated() -> None:
     async def story(cluster: Cluster) -> None:
         await ensure_topic(cluster, "t", 1, None)
         writer = Writer(cluster, SETTINGS)

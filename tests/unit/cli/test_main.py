@@ -1,4 +1,4 @@
-"""The entry of `ottla`."""
+"""The entry point of `ottla`."""
 
 import subprocess
 import sys
@@ -14,11 +14,11 @@ def run(*arguments: str, python: tuple[str, ...] = ()) -> subprocess.CompletedPr
     return subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
 
 
-def test_the_version_is_told() -> None:
+def test_the_version_is_printed() -> None:
     assert run("--version").stdout == f"ottla {__version__}\n"
 
 
-def test_without_asserts_nothing_runs() -> None:
+def test_python_optimize_is_refused() -> None:
     refused = run("up", python=("-O",))
     assert refused.returncode == 1
     assert "-O" in refused.stderr

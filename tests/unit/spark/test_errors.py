@@ -9,7 +9,7 @@ def test_an_option_is_named_with_its_value() -> None:
     assert isinstance(failure, ValueError)
 
 
-def test_all_are_of_one_family() -> None:
+def test_all_errors_have_one_root() -> None:
     for kind in (BadOption, DataLoss, Unreadable):
         assert issubclass(kind, SparkError)
     assert str(pickle.loads(pickle.dumps(DataLoss("gone")))) == "gone"

@@ -64,7 +64,7 @@ def test_a_cluster_is_reached_by_addresses() -> None:
         Given({"kafka.bootstrap.servers": "host:port"}).access()
 
 
-def test_what_nobody_took_is_refused_with_what_was_perhaps_meant() -> None:
+def test_an_unknown_option_is_refused_with_the_nearest_name() -> None:
     given = Given({"subscrib": "a"})
     given.text("subscribe")
     with pytest.raises(BadOption, match="no such option; did you mean 'subscribe'"):
@@ -83,7 +83,7 @@ def test_a_connection_is_never_less_safe_than_asked_for() -> None:
     assert "hidden" not in str(failure.value)
 
 
-def test_what_has_no_effect_here_is_accepted() -> None:
+def test_options_without_effect_are_accepted() -> None:
     Given(
         {
             "kafka.max.poll.records": "10000",
@@ -94,5 +94,5 @@ def test_what_has_no_effect_here_is_accepted() -> None:
     ).finish()
 
 
-def test_what_the_other_side_takes_is_let_pass() -> None:
+def test_options_of_the_other_side_are_accepted() -> None:
     Given({"Topic": "orders"}).finish(("topic",))

@@ -65,7 +65,7 @@ def test_yaml_is_read_by_its_name(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_mistake_is_told_with_its_line(
+def test_an_error_is_reported_with_its_line(
     tmp_path: Path, text: str, line: int, sentence: str
 ) -> None:
     path = written(tmp_path, text)
@@ -75,7 +75,7 @@ def test_a_mistake_is_told_with_its_line(
     assert sentence in str(caught.value)
 
 
-def test_what_is_no_pipeline_is_told(tmp_path: Path) -> None:
+def test_a_file_without_a_pipeline_is_refused(tmp_path: Path) -> None:
     with pytest.raises(PipelineError, match="cannot be read: no such file or directory"):
         load(tmp_path / "missing.yaml")
     with pytest.raises(PipelineError, match=r"ends with \.yaml or \.py"):

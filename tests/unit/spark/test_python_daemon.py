@@ -46,18 +46,18 @@ def ended(failure: str) -> "subprocess.CompletedProcess[str]":
     return run(FORK.format(failure=failure))
 
 
-def test_a_worker_to_whom_nobody_listens_ends_in_silence() -> None:
+def test_a_worker_with_a_closed_socket_ends_quietly() -> None:
     done = ended("BrokenPipeError(32, 'Broken pipe')")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 @pytest.mark.parametrize("failure", ["ValueError('wrong')", "ConnectionResetError('gone')"])
-def test_any_other_failure_is_told(failure: str) -> None:
+def test_any_other_failure_is_printed(failure: str) -> None:
     done = ended(failure)
     assert done.returncode == 1
     assert failure.partition("(")[0] in done.stderr
 
 
-def test_what_the_first_task_loads_is_set_aside_once() -> None:
+def test_objects_of_the_first_task_are_frozen_once() -> None:
     done = run(TASKS)
     assert done.returncode == 0, done.stderr

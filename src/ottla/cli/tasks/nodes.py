@@ -86,8 +86,8 @@ class Nodes:
         assert child.stdout is not None, "it was made with pipes"
         assert child.stderr is not None, "it was made with pipes"
         listening = [
-            threading.Thread(target=_listen, args=(pipe, node, heard), daemon=True)
-            for pipe, heard in ((child.stdout, self._said), (child.stderr, self._logged))
+            threading.Thread(target=_listen, args=(pipe, node, line_read), daemon=True)
+            for pipe, line_read in ((child.stdout, self._said), (child.stderr, self._logged))
         ]
         for thread in listening:
             thread.start()
@@ -154,7 +154,7 @@ def banner(cluster: LocalCluster, serving: Collection[Node]) -> list[str]:
     ]
 
 
-def _listen(pipe: IO[str], node: Node, heard: Callable[[Node, str], None]) -> None:
+def _listen(pipe: IO[str], node: Node, line_read: Callable[[Node, str], None]) -> None:
     with pipe:
         for line in pipe:
-            heard(node, line.rstrip("\n"))
+            line_read(node, line.rstrip("\n"))

@@ -174,13 +174,13 @@ async def _check_inactive(groups: Groups, group: str, *, is_executed: bool) -> N
         return
     if not described.is_active:
         return
-    told = (
+    sentence = (
         f"group {group!r} is {described.state} with {plural(len(described.members), 'member')}:"
         " its offsets can be reset only while nobody reads; stop its consumers first"
     )
     if is_executed:
-        raise ClientError(told)
-    note(f"ottla: {told}")
+        raise ClientError(sentence)
+    note(f"ottla: {sentence}")
 
 
 async def _selected(

@@ -219,14 +219,14 @@ class Tally:
             )
             return
         lost = self._sent - self._written
-        told = f"{plural(self._written, 'record')} written to {self._topic}"
+        summary = f"{plural(self._written, 'record')} written to {self._topic}"
         if len(places) == 1 and places[0][1][0] >= 0:
             partition, (first, last) = places[0]
             offsets = f"offset {first}" if first == last else f"offsets {first} to {last}"
-            told += f", partition {partition}, {offsets}"
+            summary += f", partition {partition}, {offsets}"
         elif len(places) > 1:
-            told += f", in {len(places)} partitions"
-        say(told + (f"; {lost:,} not confirmed." if lost else "."))
+            summary += f", in {len(places)} partitions"
+        say(summary + (f"; {lost:,} not confirmed." if lost else "."))
 
 
 def _split(text: bytes, separator: bytes, number: int) -> Line:

@@ -23,16 +23,16 @@ class Begun(NamedTuple):
         return Numbering(self.identity)
 
     def encode(self) -> str:
-        told = {"replaying_until": self.until, "to": self.target, "producer": self.identity}
-        return json.dumps(told)
+        fields = {"replaying_until": self.until, "to": self.target, "producer": self.identity}
+        return json.dumps(fields)
 
 
 def read_note(metadata: str, position: Offset) -> Begun | None:
     """The note, if it is one and its records are not all below the position."""
     try:
-        told = json.loads(metadata)
-        until, (producer_id, producer_epoch) = told["replaying_until"], told["producer"]
-        begun = Begun(int(until), Identity(int(producer_id), int(producer_epoch)), told["to"])
+        fields = json.loads(metadata)
+        until, (producer_id, producer_epoch) = fields["replaying_until"], fields["producer"]
+        begun = Begun(int(until), Identity(int(producer_id), int(producer_epoch)), fields["to"])
     except (ValueError, TypeError, KeyError):
         return None
     return begun if begun.until > position else None

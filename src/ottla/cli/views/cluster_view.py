@@ -133,12 +133,12 @@ def _replica_json(quorum: ResponsePartitionData, item: ReplicaState, now: int) -
 
 
 def _show(seen: ClusterSeen) -> None:
-    told = _as_json(seen)
+    view = _as_json(seen)
     say(f"Cluster {seen.described.cluster_id}, controller {seen.controller}")
     say(
-        f"Topics: {told['topics']}, and {told['internal_topics']} internal; "
-        f"partitions: {told['partitions']}, {told['partitions_without_leader']} without a leader, "
-        f"{told['partitions_under_replicated']} under-replicated, {len(seen.moves)} on the move"
+        f"Topics: {view['topics']}, and {view['internal_topics']} internal; "
+        f"partitions: {view['partitions']}, {view['partitions_without_leader']} without a leader, "
+        f"{view['partitions_under_replicated']} under-replicated, {len(seen.moves)} on the move"
     )
     say("")
     show_brokers(seen.brokers)
@@ -175,15 +175,15 @@ def _show_quorum(quorum: ResponsePartitionData, now: int) -> None:
     rows: list[list[object]] = []
     for role, replicas in (("voter", quorum.current_voters), ("observer", quorum.observers)):
         for item in sorted(replicas, key=lambda item: item.replica_id):
-            told = _replica_json(quorum, item, now)
+            view = _replica_json(quorum, item, now)
             is_leader = item.replica_id == quorum.leader_id
-            ago = 0 if is_leader else told["caught_up_ms_ago"]
+            ago = 0 if is_leader else view["caught_up_ms_ago"]
             rows.append(
                 [
                     item.replica_id,
                     "leader" if is_leader else role,
                     item.log_end_offset,
-                    "" if told["lag"] is None else told["lag"],
+                    "" if view["lag"] is None else view["lag"],
                     "" if not isinstance(ago, int) else f"{ago / 1000:.1f} s ago",
                 ]
             )

@@ -57,13 +57,13 @@ class Builder:
     def build(self) -> list[Planned]:
         self._check_source_topics()
         for source in self._declared.sources:
-            with self._told(source.line):
+            with self._errors_at(source.line):
                 self._add(source.name, self._source(source))
         for step in self._declared.steps:
-            with self._told(step.line, step):
+            with self._errors_at(step.line, step):
                 self._add(step.name, self._step(step))
         for sink in self._declared.sinks:
-            with self._told(sink.line):
+            with self._errors_at(sink.line):
                 self._sink(sink)
         return self._planned
 
@@ -74,7 +74,7 @@ class Builder:
     def _check_source_topics(self) -> None:
         with Client(self._declared.bootstrap) as client:
             for source in self._declared.sources:
-                with self._told(source.at("topic")):
+                with self._errors_at(source.at("topic")):
                     for topic in (source.topic or "").split(","):
                         if topic.strip():
                             client.run(client.cluster.topic(topic.strip()))
@@ -102,7 +102,7 @@ class Builder:
         )
         if source.group is not None:
             options["group"] = source.group
-        with self._told(source.line, lines=source.lines):
+        with self._errors_at(source.line, lines=source.lines):
             source_options(options, is_stream=True)
         frame = self._spark.readStream.format("ottla").options(**options).load()
         if source.schema is not None:
@@ -118,11 +118,11 @@ class Builder:
 
         assert source.schema is not None, "there is something to parse"
         assert source.dead_letter is not None, "the declaration was checked"
-        with self._told(source.at("dead_letter")):
+        with self._errors_at(source.at("dead_letter")):
             self._check_target(source.dead_letter)
-        with self._told(source.at("schema")):
+        with self._errors_at(source.at("schema")):
             schema = StructType.fromDDL(source.schema)
-        with self._told(source.at("valid" if source.valid else "schema")):
+        with self._errors_at(source.at("valid" if source.valid else "schema")):
             good, dead = split(
                 frame,
                 schema,
@@ -155,7 +155,7 @@ class Builder:
         else:
             frame = as_records(frame, sink)
             if sink.topic is not None:
-                with self._told(sink.at("topic")):
+                with self._errors_at(sink.at("topic")):
                     self._check_target(sink.topic)
             self._plan_log(sink.name, sink.line, frame, topic=sink.topic, options=sink.options)
 
@@ -225,18 +225,18 @@ class Builder:
         self._plan(sink.name, sink.line, start)
 
     def _plan(self, name: str, line: int, start: "Callable[[], StreamingQuery]") -> None:
-        def told() -> "StreamingQuery":
-            with self._told(line):
+        def started() -> "StreamingQuery":
+            with self._errors_at(line):
                 return start()
 
-        self._planned.append(Planned(name, line, told))
+        self._planned.append(Planned(name, line, started))
 
     def _checkpoint(self, name: str) -> str:
         base = self._declared.checkpoints
         return f"{base if '://' in base else os.path.abspath(base)}/{name}"
 
     @contextmanager
-    def _told(
+    def _errors_at(
         self, line: int, step: Step | None = None, lines: Mapping[str, int] | None = None
     ) -> Iterator[None]:
         """Report errors of the block with the line that caused them.
@@ -286,8 +286,8 @@ def as_records(frame: "DataFrame", sink: Sink) -> "DataFrame":
         frame = frame.withColumn("__ottla_topic", sql.col(sink.topic_column))
     kept = frame.drop("topic", "partition", "offset", "timestampType")
     if "value" not in kept.columns:
-        told = [name for name in kept.columns if name not in ("key", "headers", "__ottla_topic")]
-        kept = kept.withColumn("value", sql.to_json(sql.struct(*[f"`{name}`" for name in told])))
+        columns = [name for name in kept.columns if name not in ("key", "headers", "__ottla_topic")]
+        kept = kept.withColumn("value", sql.to_json(sql.struct(*[f"`{name}`" for name in columns])))
     if sink.key:
         key = sql.expr(sink.key[0]) if len(sink.key) == 1 else sql.to_json(sql.struct(*sink.key))
         kept = kept.withColumn("key", key.cast("string"))

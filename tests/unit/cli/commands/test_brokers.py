@@ -9,7 +9,7 @@ from ottla.cli.app import app
 @pytest.mark.parametrize(
     "arguments", [[], ["list"], ["drain", "1"], ["undrain", "1"], ["unregister", "1"]]
 )
-def test_a_cluster_that_is_not_there_is_named(arguments: list[str]) -> None:
+def test_an_unreachable_cluster_is_named(arguments: list[str]) -> None:
     answer = CliRunner().invoke(app, ["brokers", *arguments, "-b", "127.0.0.1:1"])
     assert answer.exit_code == 1
     assert "nothing listens there" in answer.stderr

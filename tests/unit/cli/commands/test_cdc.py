@@ -11,7 +11,7 @@ def test_help_shows_examples_and_comes_without_the_databases_library() -> None:
     assert "ottla cdc postgres postgresql://localhost/shop" in answer.stdout
 
 
-def test_a_database_that_is_not_there_is_named() -> None:
+def test_an_unreachable_database_is_named() -> None:
     answer = CliRunner().invoke(app, ["cdc", "postgres", "host=127.0.0.1 port=1 dbname=x"])
     assert answer.exit_code == 1
     assert answer.stderr.startswith("ottla: PostgreSQL: connection to server at")

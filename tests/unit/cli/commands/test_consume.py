@@ -15,7 +15,7 @@ from ottla.cli.app import app
         (["-o", "--5"], "expected a number"),
     ],
 )
-def test_what_contradicts_itself_is_refused(arguments: list[str], words: str) -> None:
+def test_contradictory_options_are_refused(arguments: list[str], words: str) -> None:
     answer = CliRunner().invoke(app, ["consume", "t", "-b", "127.0.0.1:1", *arguments])
     assert answer.exit_code == 2
     assert words in answer.stderr

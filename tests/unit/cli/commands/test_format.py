@@ -57,9 +57,7 @@ def test_a_formatted_directory_is_left_alone(file: Path) -> None:
         (["--initial-controllers", "1@x"], "not a controller"),
     ],
 )
-def test_what_cannot_be_formatted_is_a_sentence(
-    file: Path, arguments: list[str], problem: str
-) -> None:
+def test_a_failed_format_prints_a_sentence(file: Path, arguments: list[str], problem: str) -> None:
     with pytest.raises(SettingsError, match=problem):
         main(["-t", CLUSTER, "-c", str(file), *arguments])
 

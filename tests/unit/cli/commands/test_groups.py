@@ -24,7 +24,7 @@ def test_a_reset_that_contradicts_itself_is_refused(arguments: list[str], words:
 
 
 @pytest.mark.parametrize("arguments", [["list"], ["describe", "g"], ["delete", "g"]])
-def test_a_cluster_that_is_not_there_is_named(arguments: list[str]) -> None:
+def test_an_unreachable_cluster_is_named(arguments: list[str]) -> None:
     answer = CliRunner().invoke(app, ["groups", *arguments, "-b", "127.0.0.1:1"])
     assert answer.exit_code == 1
     assert answer.stderr == "ottla: cannot connect to 127.0.0.1:1: nothing listens there\n"

@@ -28,7 +28,7 @@ def test_a_file_is_checked_without_spark(tmp_path: Path) -> None:
     )
 
 
-def test_what_is_wrong_is_told_with_file_and_line(tmp_path: Path) -> None:
+def test_errors_name_file_and_line(tmp_path: Path) -> None:
     file = tmp_path / "p.yaml"
     file.write_text(WRONG)
     for command in (["check", "--quick"], ["check"], ["run"]):

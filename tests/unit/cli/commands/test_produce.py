@@ -19,7 +19,7 @@ from ottla.cli.app import app
         (["-f", "/no/such/file"], 1, "no such file"),
     ],
 )
-def test_what_cannot_be_is_told_before_anybody_is_asked(
+def test_invalid_options_are_refused_before_connecting(
     arguments: list[str], status: int, words: str
 ) -> None:
     answer = CliRunner().invoke(app, ["produce", "t", "-b", "127.0.0.1:1", *arguments])
@@ -28,7 +28,7 @@ def test_what_cannot_be_is_told_before_anybody_is_asked(
     assert "connect" not in answer.stderr
 
 
-def test_a_broker_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_an_unreachable_broker_is_named(tmp_path: Path) -> None:
     file = tmp_path / "lines"
     file.write_text("a\n")
     answer = CliRunner().invoke(app, ["produce", "t", "-b", "127.0.0.1:1", "-f", str(file)])

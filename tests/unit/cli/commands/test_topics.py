@@ -15,7 +15,7 @@ from ottla.cli.app import app
         (["alter", "t"], "nothing to change"),
     ],
 )
-def test_what_contradicts_itself_is_refused(arguments: list[str], words: str) -> None:
+def test_contradictory_options_are_refused(arguments: list[str], words: str) -> None:
     answer = CliRunner().invoke(app, ["topics", *arguments, "-b", "127.0.0.1:1"])
     assert answer.exit_code == 2
     assert words in answer.stderr
@@ -24,7 +24,7 @@ def test_what_contradicts_itself_is_refused(arguments: list[str], words: str) ->
 @pytest.mark.parametrize(
     "arguments", [["create", "t"], ["list"], ["describe", "t"], ["delete", "t"]]
 )
-def test_a_cluster_that_is_not_there_is_named(arguments: list[str]) -> None:
+def test_an_unreachable_cluster_is_named(arguments: list[str]) -> None:
     answer = CliRunner().invoke(app, ["topics", *arguments, "-b", "127.0.0.1:1"])
     assert answer.exit_code == 1
     assert answer.stderr == "ottla: cannot connect to 127.0.0.1:1: nothing listens there\n"

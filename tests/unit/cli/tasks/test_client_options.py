@@ -1,4 +1,4 @@
-"""Failures become one sentence and an exit status."""
+"""Errors become one sentence and an exit status."""
 
 import os
 import sys
@@ -21,7 +21,7 @@ from ottla.model.errors import Damaged, ErrorCode
         (Misuse("bad \x1b[2J"), 2, "bad \\x1b[2J"),
     ],
 )
-def test_a_failure_is_told_in_a_sentence(
+def test_a_failure_is_printed_as_a_sentence(
     failure: Exception, status: int, sentence: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(typer.Exit) as ended, failures_told():
@@ -30,19 +30,19 @@ def test_a_failure_is_told_in_a_sentence(
     assert capsys.readouterr().err == f"ottla: {sentence}\n"
 
 
-def test_a_mistake_of_our_own_is_not_hidden() -> None:
+def test_an_internal_error_is_not_hidden() -> None:
     with pytest.raises(ZeroDivisionError), failures_told():
         raise ZeroDivisionError
 
 
-def test_ctrl_c_is_no_failure_to_tell(capsys: pytest.CaptureFixture[str]) -> None:
+def test_ctrl_c_prints_no_error(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(typer.Exit) as ended, failures_told():
         raise KeyboardInterrupt
     assert ended.value.exit_code == 130
     assert capsys.readouterr().err == ""
 
 
-def test_a_reader_that_is_gone_ends_it_quietly(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_closed_pipe_ends_the_command_quietly(monkeypatch: pytest.MonkeyPatch) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     with open(writing, "w") as output:
@@ -70,7 +70,7 @@ def test_a_bad_address_is_a_misuse(capsys: pytest.CaptureFixture[str]) -> None:
     assert "host:port" in capsys.readouterr().err
 
 
-def test_trouble_is_told_when_it_lasts_and_not_too_often(
+def test_lasting_trouble_is_reported_with_a_limited_rate(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     now = 0
@@ -83,7 +83,7 @@ def test_trouble_is_told_when_it_lasts_and_not_too_often(
     assert told == [1_500, 11_500, 21_500, 61_500]
 
 
-def test_trouble_that_passes_is_not_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_short_trouble_is_not_reported(capsys: pytest.CaptureFixture[str]) -> None:
     now = 0
     trouble = Trouble(lambda: now)
     for now in range(0, 100_000, 9_000):  # noqa: B007

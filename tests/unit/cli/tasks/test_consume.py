@@ -76,7 +76,7 @@ def test_it_begins_where_it_is_told_to(
     assert capsysbinary.readouterr().out == expected
 
 
-def test_it_stops_after_so_many(capsysbinary: Capture) -> None:
+def test_peek_stops_after_max_messages(capsysbinary: Capture) -> None:
     world = World()
     write(world, b"a", b"b", b"c")
     consume(world, Start(special=EARLIEST), to_end=False, messages_max=2)

@@ -1,4 +1,4 @@
-"""Brokers are emptied and forgotten: what is waited for, what is refused, and what is told."""
+"""Drain and unregister: waiting, refusals, messages."""
 
 import json
 
@@ -16,7 +16,7 @@ from tests.unit.cli.cluster_world import ClusterWorld
 
 
 def world_that_moves() -> ClusterWorld:
-    """Draining begins a move at once; each look finds a replica less on broker 3."""
+    """Draining starts a move at once; each poll finds one replica less on broker 3."""
     world = ClusterWorld()
     world.moves = []
     world.replicas = {0: [3], 1: [3], 2: [1]}
@@ -67,7 +67,7 @@ def test_without_waiting_it_ends_at_once(capsys: pytest.CaptureFixture[str]) -> 
     assert json.loads(capsys.readouterr().out) == {"broker": 3, "drained": True, "replicas": 2}
 
 
-def test_replicas_that_have_nowhere_to_go_are_told_and_not_waited_for(
+def test_replicas_without_another_place_are_reported_and_not_waited_for(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     world = world_that_moves()
@@ -83,8 +83,8 @@ def test_replicas_that_have_nowhere_to_go_are_told_and_not_waited_for(
 
 
 @pytest.mark.parametrize("began_before", [False, True])
-def test_a_partition_that_moves_already_has_its_place(began_before: bool) -> None:
-    """It has its new replica besides the old ones, so that it looks too wide for the others."""
+def test_a_moving_partition_counts_as_placed(began_before: bool) -> None:
+    """It has its new replica beside the old ones."""
     world = world_that_moves()
     before, during, after = ([1, 3], [1, 2, 3], [1, 2])
     ongoing = list_partition_reassignments.OngoingPartitionReassignment(0, during, [2], [3])
@@ -104,7 +104,7 @@ def test_a_partition_that_moves_already_has_its_place(began_before: bool) -> Non
     assert world.replicas[0] == after
 
 
-def test_a_controller_that_begins_no_move_is_not_waited_for_forever() -> None:
+def test_drain_stops_waiting_when_no_move_starts() -> None:
     world = world_that_moves()
 
     async def work() -> None:
@@ -114,7 +114,7 @@ def test_a_controller_that_begins_no_move_is_not_waited_for_forever() -> None:
     world.run(work)
 
 
-def test_a_broker_that_is_not_there_is_named() -> None:
+def test_an_unreachable_broker_is_named() -> None:
     world = world_that_moves()
 
     async def work() -> None:
@@ -125,13 +125,13 @@ def test_a_broker_that_is_not_there_is_named() -> None:
     assert not world.broker.count(ApiKey.INCREMENTAL_ALTER_CONFIGS)
 
 
-def test_a_broker_may_be_filled_again(capsys: pytest.CaptureFixture[str]) -> None:
+def test_undrain_allows_replicas_again(capsys: pytest.CaptureFixture[str]) -> None:
     world = world_that_moves()
     world.run(lambda: undrain_broker(world.cluster(), 3, as_json=False))
     assert capsys.readouterr().out == "Broker 3 may have replicas again.\n"
 
 
-def test_only_a_broker_that_is_stopped_and_empty_is_forgotten() -> None:
+def test_only_a_stopped_and_empty_broker_is_unregistered() -> None:
     world = world_that_moves()
 
     async def work() -> None:

@@ -1,4 +1,4 @@
-"""`ottla consume --group`: reads on where the group has stopped, and commits what was written."""
+"""`ottla consume --group` starts at the committed offsets, and commits printed records."""
 
 import asyncio
 
@@ -53,7 +53,7 @@ def prepared() -> tuple[World, FakeCoordinator]:
     return world, coordinator
 
 
-def test_it_commits_what_it_wrote_and_goes_on_there(capsysbinary: Capture) -> None:
+def test_printed_records_are_committed_and_the_next_run_continues(capsysbinary: Capture) -> None:
     world, coordinator = prepared()
 
     async def work() -> None:
@@ -69,7 +69,7 @@ def test_it_commits_what_it_wrote_and_goes_on_there(capsysbinary: Capture) -> No
     assert shown.err == b"2 records read.\n1 record read.\n"
 
 
-def test_it_joins_again_when_the_group_changes(capsysbinary: Capture) -> None:
+def test_the_member_rejoins_on_a_rebalance(capsysbinary: Capture) -> None:
     world, coordinator = prepared()
 
     async def work() -> None:
@@ -115,12 +115,12 @@ def test_a_member_without_partitions_waits(capsysbinary: Capture) -> None:
 
 
 @pytest.mark.parametrize("start", [Start(offset=5), Start(time="-10m"), Start(back=3)])
-def test_a_place_to_begin_is_the_groups_own_matter(start: Start) -> None:
+def test_a_start_position_is_refused_with_group(start: Start) -> None:
     with pytest.raises(Misuse, match="reset-offsets"):
         check_options(start, [])
 
 
-def test_partitions_are_the_groups_own_matter() -> None:
+def test_partitions_are_refused_with_group() -> None:
     with pytest.raises(Misuse, match="shares them out"):
         check_options(Start(special=LATEST), [1])
     check_options(Start(special=LATEST), [])

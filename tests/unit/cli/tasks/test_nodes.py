@@ -1,4 +1,4 @@
-"""Nodes are real processes here; one is enough to see how they are started, heard and stopped."""
+"""Nodes are real processes here; one is enough to test start, output and stop."""
 
 import os
 import signal
@@ -29,13 +29,13 @@ def cluster(tmp_path: Path) -> Iterator[LocalCluster]:
     ports.close()
 
 
-def test_nodes_are_announced_when_they_serve_and_stop_when_told(
+def test_nodes_are_announced_when_they_serve_and_stop_on_request(
     cluster: LocalCluster, capfd: pytest.CaptureFixture[str]
 ) -> None:
     nodes = Nodes(cluster)
     running = threading.Thread(target=nodes.run)
     running.start()
-    # A stop that is told before the announcement is printed takes its place.
+    # A stop before the announcement replaces it.
     announced = errors = ""
     for _ in range(300):
         if "Ctrl-C" in announced:
@@ -54,7 +54,7 @@ def test_nodes_are_announced_when_they_serve_and_stop_when_told(
     assert "ended with status" not in errors
 
 
-def test_a_node_that_dies_is_told_and_the_last_one_ends_it_all(
+def test_a_dead_node_is_reported_and_the_last_one_ends_the_command(
     cluster: LocalCluster, capfd: pytest.CaptureFixture[str]
 ) -> None:
     nodes = Nodes(cluster)

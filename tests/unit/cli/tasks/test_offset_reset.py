@@ -1,4 +1,4 @@
-"""Where a reset leads, and when it is refused."""
+"""New offsets of a reset, and refusals."""
 
 import json
 from pathlib import Path
@@ -66,7 +66,7 @@ def run(
         (Target(by_duration="PT10M"), ["t:0,1"], {FIRST: 0, SECOND: 0}),
     ],
 )
-def test_offsets_become_what_was_asked_for(
+def test_offsets_are_reset_to_the_target(
     target: Target, topics: list[str], expected: dict[TopicPartition, int]
 ) -> None:
     world, coordinator = prepared()
@@ -96,7 +96,7 @@ def test_an_active_group_is_refused_but_its_dry_run_is_not(
     assert "stop its consumers first" in capsys.readouterr().err
 
 
-def test_what_is_exported_can_be_read_again(
+def test_exported_offsets_can_be_imported(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     world, coordinator = prepared()
@@ -110,7 +110,7 @@ def test_what_is_exported_can_be_read_again(
     assert coordinator.offsets["g"] == {FIRST: 40}
 
 
-def test_json_tells_before_and_after(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_has_old_and_new_offsets(capsys: pytest.CaptureFixture[str]) -> None:
     world, _ = prepared()
     run(world, Target(to_latest=True), "t", as_json=True)
     told = json.loads(capsys.readouterr().out)
@@ -119,7 +119,7 @@ def test_json_tells_before_and_after(capsys: pytest.CaptureFixture[str]) -> None
     assert told["offsets"][1]["before"] is None
 
 
-def test_a_partition_that_is_not_there_is_named() -> None:
+def test_a_missing_partition_is_named() -> None:
     world, _ = prepared()
     with pytest.raises(UnknownPartition):
         run(world, Target(to_earliest=True), "t:7")
@@ -139,7 +139,7 @@ def test_kafkas_files_are_understood_with_and_without_groups() -> None:
 
 
 @pytest.mark.parametrize("lines", [["t,0"], ["t,x,5"], ["t,0,-5"], [], ["h,t,0,5"]])
-def test_a_file_that_is_none_is_refused(lines: list[str]) -> None:
+def test_a_malformed_file_is_refused(lines: list[str]) -> None:
     with pytest.raises(Misuse, match="f"):
         parse_file(lines, "g", "f")
 
@@ -153,6 +153,6 @@ def test_durations_are_understood_in_both_forms(text: str, ms: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "P", "PT", "1 hour", "-5m"])
-def test_a_duration_that_is_none_is_refused(text: str) -> None:
+def test_an_invalid_duration_is_refused(text: str) -> None:
     with pytest.raises(Misuse):
         parse_duration(text)

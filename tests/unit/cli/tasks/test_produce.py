@@ -1,4 +1,4 @@
-"""From lines to records."""
+"""Lines to records."""
 
 import asyncio
 import json
@@ -39,7 +39,7 @@ def test_each_value_is_a_record_with_the_same_key_and_headers() -> None:
     ]
 
 
-def test_arguments_that_are_no_text_keep_their_bytes() -> None:
+def test_arguments_that_are_not_utf_8_keep_their_bytes() -> None:
     assert lines_of(values=[os.fsdecode(b"\xff\xfe")]) == [Line(b"\xff\xfe")]
 
 
@@ -100,7 +100,7 @@ def test_a_tombstone_has_a_key_and_no_value() -> None:
     assert lines_of(key="k", is_tombstone=True) == [Line(None, b"k")]
 
 
-def test_what_comes_through_a_pipe_is_there_at_once() -> None:
+def test_piped_lines_are_sent_at_once() -> None:
     async def read() -> list[bytes]:
         reading, writing = os.pipe()
         found = []
@@ -116,7 +116,7 @@ def test_what_comes_through_a_pipe_is_there_at_once() -> None:
     assert asyncio.run(read()) == [b"first", b"second"]
 
 
-def test_what_was_written_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_summary_counts_written_records(capsys: pytest.CaptureFixture[str]) -> None:
     world = World()
     source = Source(["a", "b"], [], None, None, [], False, False, False)
 

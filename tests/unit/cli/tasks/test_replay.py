@@ -1,4 +1,4 @@
-"""`ottla dlq replay`: back to where they came from, once."""
+"""`ottla dlq replay`: back to the original topics, once."""
 
 import json
 
@@ -61,7 +61,7 @@ def records_of(world: World, topic: str, partition: int) -> list[Record]:
     return found
 
 
-def test_letters_go_back_as_they_were_and_only_once(capsys: pytest.CaptureFixture[str]) -> None:
+def test_letters_are_replayed_unchanged_and_once(capsys: pytest.CaptureFixture[str]) -> None:
     world, coordinator = prepared()
 
     async def work() -> None:
@@ -92,7 +92,7 @@ def test_without_execute_nothing_is_written(capsys: pytest.CaptureFixture[str]) 
     assert not world.broker.log["orders", 2]
 
 
-def test_they_may_go_elsewhere() -> None:
+def test_letters_may_go_to_a_named_topic() -> None:
     world, _ = prepared()
 
     async def work() -> None:
@@ -102,7 +102,7 @@ def test_they_may_go_elsewhere() -> None:
     assert len(records_of(world, "u", 0)) == 3
 
 
-def test_a_target_that_is_not_there_is_named_and_nothing_is_remembered() -> None:
+def test_a_missing_target_is_named_and_nothing_is_committed() -> None:
     world, coordinator = prepared()
 
     async def work() -> None:
@@ -113,7 +113,7 @@ def test_a_target_that_is_not_there_is_named_and_nothing_is_remembered() -> None
     assert coordinator.offsets == {}
 
 
-def test_a_record_that_does_not_tell_its_origin_needs_a_target() -> None:
+def test_a_letter_without_origin_needs_a_target() -> None:
     world, _ = prepared()
     world.broker.log[FIRST] = build_batch([Record(0, 0, None, b"stray")])
 
@@ -124,7 +124,7 @@ def test_a_record_that_does_not_tell_its_origin_needs_a_target() -> None:
     world.run(work)
 
 
-def test_a_group_that_someone_reads_for_is_refused() -> None:
+def test_an_active_replay_group_is_refused() -> None:
     world, coordinator = prepared()
     coordinator.states[GROUP] = "Stable"
 
@@ -135,7 +135,7 @@ def test_a_group_that_someone_reads_for_is_refused() -> None:
     world.run(work)
 
 
-def test_what_was_begun_is_sent_again_as_it_was_before_the_rest(
+def test_an_interrupted_chunk_is_repeated_first(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     world, coordinator = prepared()
@@ -155,7 +155,7 @@ def test_what_was_begun_is_sent_again_as_it_was_before_the_rest(
     assert json.loads(capsys.readouterr().out)["replayed"] == {"u": 2, "orders": 1}
 
 
-def test_what_was_begun_for_a_topic_that_is_gone_begins_anew() -> None:
+def test_an_interrupted_chunk_of_a_deleted_topic_is_restarted() -> None:
     world, coordinator = prepared()
     coordinator.offsets[GROUP] = {FIRST: 0}
     coordinator.notes[GROUP, FIRST] = Begun(2, Identity(77, 3), "nowhere").encode()
@@ -167,7 +167,7 @@ def test_what_was_begun_for_a_topic_that_is_gone_begins_anew() -> None:
     assert len(records_of(world, "orders", 2)) == 3
 
 
-def test_before_anything_is_sent_it_is_noted_under_which_id() -> None:
+def test_the_producer_id_is_noted_before_sending() -> None:
     world, coordinator = prepared()
     noted: list[tuple[int, Begun | None]] = []
     commit = coordinator.serve_offset_commit

@@ -1,4 +1,4 @@
-"""Notes of a replay are read back, and nothing else is taken for one."""
+"""Notes of a replay are read back; other metadata is ignored."""
 
 import pytest
 
@@ -14,5 +14,5 @@ def test_a_note_is_read_back_until_it_is_done(target: str | None) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "a note", "{}", "[1]", '{"replaying_until": "x"}', "7"])
-def test_what_others_wrote_there_is_no_note(text: str) -> None:
+def test_foreign_commit_metadata_is_not_a_note(text: str) -> None:
     assert read_note(text, 0) is None

@@ -10,7 +10,7 @@ from ottla.simulation.runs.run import World
 SMALL = Wanted(brokers=3, left_out=("groups",), seconds=1.0)
 
 
-def test_a_plan_is_the_seeds_own_but_for_what_is_left_out() -> None:
+def test_a_plan_omits_excluded_faults() -> None:
     assert Wanted().plan(1) == plan_for(1)
     assert Wanted(brokers=3).plan(1) == plan_for(1, 3)
     expected = replace(plan_for(1, 3), groups=(), seconds=1.0)
@@ -30,7 +30,7 @@ def test_a_good_seed_is_a_line(caplog: pytest.LogCaptureFixture) -> None:
     assert "well after" in outcome.text
 
 
-def test_a_bad_seed_says_how_to_see_it_again(
+def test_a_failing_seed_prints_its_replay_command(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
     capsys: pytest.CaptureFixture[str],

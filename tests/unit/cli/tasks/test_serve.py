@@ -1,10 +1,10 @@
-"""What a started broker says."""
+"""The banner of a started broker."""
 
 from ottla.broker.settings.settings import Settings, zero_configuration
 from ottla.cli.tasks.serve import banner
 
 
-def test_the_banner_says_where_how_and_how_to_stop() -> None:
+def test_the_banner_has_address_example_and_stop_key() -> None:
     lines = banner(Settings.load(zero_configuration("data")), "abc", {})
     assert "127.0.0.1:9092" in lines[0]
     assert "/data (cluster abc, node 1)" in lines[1]

@@ -22,14 +22,14 @@ def write(path: Path, *lines: str) -> str:
     return str(path)
 
 
-def test_the_command_line_counts_before_the_file(tmp_path: Path) -> None:
+def test_the_command_line_overrides_the_file(tmp_path: Path) -> None:
     file = write(tmp_path / "server.properties", "num.partitions=2", "num.io.threads=1")
     settings = load_file(file, options("--set", "num.partitions=3"))
     assert settings.num_partitions == 3
     assert settings.irrelevant == ["num.io.threads"]
 
 
-def test_a_refusal_says_where_the_setting_is(tmp_path: Path) -> None:
+def test_a_refusal_names_the_origin_of_the_setting(tmp_path: Path) -> None:
     file = write(tmp_path / "server.properties", "num.partitions=0")
     line = len(zero_configuration("data")) + 1
     with pytest.raises(SettingsError, match=rf"server\.properties line {line}\b"):

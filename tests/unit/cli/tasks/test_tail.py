@@ -1,4 +1,4 @@
-"""What a person sees of a tail: one line, and notes."""
+"""Output of a tail: one line, and notes."""
 
 import json
 

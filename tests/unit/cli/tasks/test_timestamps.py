@@ -1,4 +1,4 @@
-"""Points in time as people write them."""
+"""Parsing of points in time."""
 
 import pytest
 
@@ -23,7 +23,7 @@ NOW = WallTime(1_800_000_000_000)
         ("2026-08-01T14:00+02:00", 1_785_585_600_000),
     ],
 )
-def test_times_are_understood(text: str, expected: int) -> None:
+def test_times_are_parsed(text: str, expected: int) -> None:
     assert parse_moment(text, NOW) == expected
 
 
@@ -33,7 +33,7 @@ def test_a_time_without_a_zone_is_local() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "10m", "-10", "-10y", "2026", "yesterday", "12:00"])
-def test_what_is_no_time_is_refused_with_examples(text: str) -> None:
+def test_an_invalid_time_is_refused_with_examples(text: str) -> None:
     with pytest.raises(ValueError, match="is not a time: give one like -10m"):
         parse_moment(text, NOW)
 
@@ -44,6 +44,6 @@ def test_a_timestamp_is_shown_to_the_millisecond() -> None:
     assert ".123" in shown
 
 
-def test_timestamps_that_are_none_or_absurd_are_shown_too() -> None:
+def test_missing_and_out_of_range_timestamps_are_shown() -> None:
     assert show_moment(-1) == "-"
     assert show_moment(2**62) == str(2**62)

@@ -1,4 +1,4 @@
-"""What `ottla brokers` shows."""
+"""Output of `ottla brokers`."""
 
 import json
 
@@ -10,7 +10,9 @@ from tests.unit.cli.cluster_world import ClusterWorld
 from tests.unit.client.fake_broker import SILENCE
 
 
-def test_what_each_broker_leads_and_keeps(capsys: pytest.CaptureFixture[str]) -> None:
+def test_leaders_and_replicas_of_each_broker_are_counted(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     world = ClusterWorld()
     world.run(lambda: list_brokers(world.cluster(), as_json=True))
     first, second, third = json.loads(capsys.readouterr().out)
@@ -27,7 +29,7 @@ def test_a_failed_directory_is_named(capsys: pytest.CaptureFixture[str]) -> None
     assert "Broker 1: /bad is KAFKA_STORAGE_ERROR" in capsys.readouterr().out
 
 
-def test_a_broker_that_is_silent_hides_nothing_but_its_disks(
+def test_an_unreachable_broker_lacks_only_its_disks(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     world = ClusterWorld()
@@ -41,7 +43,7 @@ def test_a_broker_that_is_silent_hides_nothing_but_its_disks(
     ("drained", "replicas", "state"),
     [(True, 2, "draining"), (True, 0, "drained"), (False, 2, "running"), (None, 2, "running")],
 )
-def test_a_drained_broker_says_how_far_it_is(
+def test_a_drained_broker_shows_its_progress(
     drained: bool | None, replicas: int, state: str
 ) -> None:
     broker = BrokerSeen(1, "a", 1, None, False, False, replicas=replicas, is_drained=drained)

@@ -1,4 +1,4 @@
-"""What `ottla cluster` gathers and shows."""
+"""Output of `ottla cluster`."""
 
 import json
 
@@ -15,7 +15,7 @@ def shown(world: ClusterWorld, capsys: pytest.CaptureFixture[str], *, as_json: b
     return capsys.readouterr().out
 
 
-def test_everything_is_gathered(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_cluster_view_collects_all_parts(capsys: pytest.CaptureFixture[str]) -> None:
     seen = json.loads(shown(ClusterWorld(), capsys, as_json=True))
     assert (seen["cluster_id"], seen["controller"]) == ("c", 1)
     assert [item["id"] for item in seen["brokers"]] == [1, 2, 3]
@@ -26,7 +26,7 @@ def test_everything_is_gathered(capsys: pytest.CaptureFixture[str]) -> None:
     ]
 
 
-def test_how_far_each_node_of_the_quorum_is(capsys: pytest.CaptureFixture[str]) -> None:
+def test_quorum_nodes_are_shown_with_their_lag(capsys: pytest.CaptureFixture[str]) -> None:
     quorum = json.loads(shown(ClusterWorld(), capsys, as_json=True))["quorum"]
     assert (quorum["leader"], quorum["epoch"], quorum["high_watermark"]) == (1, 7, 98)
     leader, follower = quorum["voters"]
@@ -46,7 +46,7 @@ def test_tables_for_people(capsys: pytest.CaptureFixture[str]) -> None:
     assert any(line.split()[:4] == ["1", "leader", "100", "0"] for line in lines if line)
 
 
-def test_a_long_list_is_cut_and_says_so(
+def test_a_long_list_is_truncated_with_a_count(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cluster_view, "ROWS_MAX", 1)
@@ -55,7 +55,7 @@ def test_a_long_list_is_cut_and_says_so(
     assert "t-2" not in text
 
 
-def test_what_is_not_told_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+def test_parts_that_are_not_reported_are_left_out(capsys: pytest.CaptureFixture[str]) -> None:
     world = ClusterWorld()
     for key in (ApiKey.DESCRIBE_QUORUM, ApiKey.LIST_PARTITION_REASSIGNMENTS):
         del world.broker.ranges[key]

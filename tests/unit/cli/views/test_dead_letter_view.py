@@ -1,4 +1,4 @@
-"""What `ottla dlq peek` shows."""
+"""Output of `ottla dlq peek`."""
 
 import json
 
@@ -43,7 +43,7 @@ def show(
     world.run(work)
 
 
-def test_a_dead_letter_tells_where_it_came_from_and_why(
+def test_a_dead_letter_shows_origin_and_error(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     world, _ = world_with_groups()
@@ -57,7 +57,7 @@ def test_a_dead_letter_tells_where_it_came_from_and_why(
     assert "1 dead letter shown of about 1 not replayed" in shown.err
 
 
-def test_only_what_was_not_replayed_is_shown_unless_all_is(
+def test_replayed_letters_are_shown_only_with_all(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     for is_all, expected in ((False, ["b", "c"]), (True, ["a", "b", "c"])):
@@ -71,21 +71,21 @@ def test_only_what_was_not_replayed_is_shown_unless_all_is(
         assert lines[-1]["error_message"] == "bad\x1b"
 
 
-def test_it_stops_after_so_many(capsys: pytest.CaptureFixture[str]) -> None:
+def test_peek_stops_after_max_messages(capsys: pytest.CaptureFixture[str]) -> None:
     world, _ = world_with_groups()
     write_letters(world, b"a", b"b", b"c")
     show(world, messages_max=1)
     assert "1 dead letter shown of about 3" in capsys.readouterr().err
 
 
-def test_a_large_value_is_cut(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_large_value_is_truncated(capsys: pytest.CaptureFixture[str]) -> None:
     world, _ = world_with_groups()
     write_letters(world, b"x" * 5000)
     show(world)
     assert "(5,000 bytes)" in capsys.readouterr().out
 
 
-def test_what_was_replayed_is_where_the_group_has_stopped() -> None:
+def test_unplayed_letters_start_at_the_committed_offset() -> None:
     world, coordinator = world_with_groups()
     write_letters(world, b"a", b"b")
     coordinator.offsets["other"] = {FIRST: 2}

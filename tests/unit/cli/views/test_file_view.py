@@ -1,4 +1,4 @@
-"""Files are told by their names."""
+"""Files are recognised by their names."""
 
 import json
 from pathlib import Path
@@ -25,7 +25,7 @@ def told(path: Path, content: bytes, capsys: pytest.CaptureFixture[str]) -> list
     return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
-def test_an_offset_index_with_the_room_that_kafka_keeps(
+def test_a_preallocated_offset_index_is_shown_without_zeros(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     index = OffsetIndex(100)
@@ -80,7 +80,7 @@ def test_small_texts_are_shown_as_they_are(
     assert rows == [{"text": "version: 0"}, {"text": "topic_id: x"}]
 
 
-def test_metadata_is_known_by_its_place_or_its_name(
+def test_metadata_is_recognised_by_directory_or_name(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     value = encode_record(TopicRecord("t", b"\x01" * 16), 0)

@@ -1,4 +1,4 @@
-"""What `ottla groups` shows."""
+"""Output of `ottla groups`."""
 
 import json
 
@@ -55,7 +55,7 @@ def test_a_group_is_described_with_lag_in_records_and_seconds(
     assert "t-0" in table
 
 
-def test_a_group_that_is_not_there_is_said_so() -> None:
+def test_a_missing_group_is_reported() -> None:
     world, _ = world_with_groups()
 
     async def work() -> None:
@@ -81,7 +81,7 @@ def test_groups_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert "classic" in table[2]
 
 
-def test_all_records_and_the_longest_time_count() -> None:
+def test_total_lag_is_the_sum_of_records_and_the_longest_time() -> None:
     assert total([Lag(0, 9, 4, 1000), Lag(0, 9, 5, 3000), Lag()]) == (9, 3000)
     assert total([Lag()]) == (None, None)
 
@@ -98,5 +98,5 @@ def test_all_records_and_the_longest_time_count() -> None:
         (200_000, "2 d 7 h"),
     ],
 )
-def test_times_are_told_as_people_do(seconds: float | None, text: str) -> None:
+def test_durations_have_about_two_digits(seconds: float | None, text: str) -> None:
     assert duration_text(seconds) == text

@@ -1,4 +1,4 @@
-"""How a record is written."""
+"""Output of records."""
 
 import json
 from dataclasses import replace
@@ -27,7 +27,7 @@ def test_all_parts_come_in_order_with_separators() -> None:
     assert everything.render(MESSAGE) == b"-|2:7|h=1,n=null|\x1bkey|va\xfflue\n"
 
 
-def test_a_terminal_gets_nothing_to_act_upon() -> None:
+def test_control_characters_are_escaped_on_a_terminal() -> None:
     safe = replace(PLAIN, has_keys=True, is_for_terminal=True)
     assert safe.render(MESSAGE) == b"\\x1bkey\tva\\xfflue\n"
 
@@ -38,7 +38,7 @@ def test_raw_is_the_values_own_bytes() -> None:
     assert raw.render(MESSAGE._replace(value=None)) == b""
 
 
-def test_json_tells_everything() -> None:
+def test_json_has_all_fields() -> None:
     line = replace(PLAIN, format_name="json").render(MESSAGE)
     assert line.count(b"\n") == 1
     assert json.loads(line) == {

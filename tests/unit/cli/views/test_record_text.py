@@ -1,4 +1,4 @@
-"""Single records in words."""
+"""Single records as text."""
 
 import pytest
 
@@ -14,13 +14,13 @@ from ottla.protocol.metadata_records import (
 from ottla.records.record import Record
 
 
-def test_a_users_record_is_told_without_harm() -> None:
+def test_a_users_record_is_escaped() -> None:
     record = Record(5, -1, None, b"a\x1b", (("h", b"\xff"),))
     assert plain_text(record) == r"5  -  key null  value a\x1b  headers h=\xff"
     assert plain_json(record)["headers"] == [{"name": "h", "value_base64": "/w=="}]
 
 
-def test_a_metadata_record_is_told_by_name_with_ids_as_kafka_writes_them() -> None:
+def test_a_metadata_record_has_its_name_and_kafkas_id_text() -> None:
     content = PartitionRecord(
         partition_id=2, topic_id=b"\x01" * 16, replicas=[1], leader=1, directories=[b"\x02" * 16]
     )
@@ -32,7 +32,7 @@ def test_a_metadata_record_is_told_by_name_with_ids_as_kafka_writes_them() -> No
     assert fields["type"] == "Partition"
 
 
-def test_structs_within_records_are_told_too() -> None:
+def test_structs_within_records_are_printed() -> None:
     content = RegisterBrokerRecord(broker_id=4, end_points=[BrokerEndpoint("PLAINTEXT", "h", 1)])
     text, fields = metadata_text(Record(1, 0, None, encode_record(content, 3)))
     assert "end_points=[(name=PLAINTEXT host=h port=1 security_protocol=0)]" in text
@@ -41,13 +41,13 @@ def test_structs_within_records_are_told_too() -> None:
     assert told["end_points"][0]["host"] == "h"
 
 
-def test_a_record_that_cannot_be_read_is_told_as_such() -> None:
+def test_an_unreadable_record_is_marked() -> None:
     with pytest.raises(ProtocolError):
         metadata_text(Record(1, 0, None, b"\x01\x7f\x00"))
     with pytest.raises(ProtocolError, match="has no value"):
         metadata_text(Record(1, 0, None, None))
 
 
-def test_a_control_record_of_an_unknown_type_is_passed_over() -> None:
+def test_a_control_record_of_an_unknown_type_is_skipped() -> None:
     text, _ = control_text(Record(3, 0, b"\x00\x00\x00\x63", b"\x00\x00"))
     assert text == "3  a control record from the future"

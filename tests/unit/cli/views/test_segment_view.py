@@ -25,7 +25,7 @@ def segment(tmp_path: Path) -> Path:
     return path
 
 
-def test_batches_and_records_are_told(segment: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_batches_and_records_are_printed(segment: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert show_segment(str(segment), Wanted(), as_json=False) == 0
     title, first, a, b, second, c = capsys.readouterr().out.splitlines()
     assert title.endswith("bytes")
@@ -42,7 +42,7 @@ def test_json_has_a_line_for_each_batch(segment: Path, capsys: pytest.CaptureFix
     assert (second["base_offset"], second["producer_id"], second["valid"]) == (2, 7, True)
 
 
-def test_it_begins_at_an_offset_and_stops_after_some(
+def test_a_segment_is_shown_from_an_offset_up_to_a_limit(
     segment: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     show_segment(str(segment), Wanted(offset=2, has_records=False), as_json=True)
@@ -63,7 +63,7 @@ def test_it_begins_at_an_offset_and_stops_after_some(
         (lambda data: data + data[:16] + b"\1" + data[17:], "format 1"),
     ],
 )
-def test_what_is_no_batch_is_told_after_those_before_it(
+def test_a_malformed_batch_is_reported_after_the_valid_ones(
     damage: object, words: str, segment: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert callable(damage)
@@ -74,7 +74,7 @@ def test_what_is_no_batch_is_told_after_those_before_it(
     assert "offsets 0 to 1" in shown.out
 
 
-def test_a_wrong_checksum_is_told_and_its_records_are_not_shown(
+def test_a_wrong_checksum_is_reported_and_its_records_are_not_shown(
     segment: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     data = bytearray(segment.read_bytes())

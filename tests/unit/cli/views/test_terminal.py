@@ -1,4 +1,4 @@
-"""What the tools print."""
+"""Output of the tools."""
 
 import pytest
 from hypothesis import given
@@ -16,7 +16,7 @@ from ottla.cli.views.terminal import (
 
 
 @given(st.binary(max_size=50))
-def test_no_bytes_can_act_upon_a_terminal(data: bytes) -> None:
+def test_control_bytes_are_escaped(data: bytes) -> None:
     assert all(character.isprintable() for character in escaped(data).decode())
 
 
@@ -33,14 +33,14 @@ def test_bytes_that_are_not_text_are_base64_in_json() -> None:
     assert as_json("key", None) == {"key": None}
 
 
-def test_a_table_is_not_folded_where_nobody_looks(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_table_is_not_wrapped_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
     show_table(["Name", "Count>"], [["x" * 300, 1], ["y", 22]])
     shown = capsys.readouterr().out
     assert "x" * 300 in shown
     assert "\x1b" not in shown
 
 
-def test_cells_cannot_act_upon_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+def test_control_characters_in_cells_are_escaped(capsys: pytest.CaptureFixture[str]) -> None:
     show_table(["Name"], [["[red]\x1b[2J"]])
     assert "[red]\\x1b[2J" in capsys.readouterr().out
 

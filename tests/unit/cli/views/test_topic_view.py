@@ -1,4 +1,4 @@
-"""What `ottla topics describe` shows."""
+"""Output of `ottla topics describe`."""
 
 import json
 
@@ -24,7 +24,7 @@ def world_with_configs() -> World:
     return world
 
 
-def test_offsets_and_the_topics_own_configs_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_offsets_and_the_topics_own_configs_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
     world = world_with_configs()
 
     async def work() -> None:

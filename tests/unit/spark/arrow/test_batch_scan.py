@@ -48,7 +48,7 @@ def test_batches_outside_of_the_range_are_passed_over() -> None:
     assert found.next_offset == 15
 
 
-def test_markers_are_no_rows_but_move_on() -> None:
+def test_markers_give_no_rows_and_advance_the_offset() -> None:
     data = transactional(0, 3, 7) + marker(3, 7, COMMIT)
     assert seen(data, None) == [0]
     assert scan("t-0", data, 0, 100, None).next_offset == 4
@@ -76,7 +76,7 @@ def test_a_wrong_checksum_is_told_with_its_place() -> None:
         scan("t-0", data, 0, 100, None)
 
 
-def test_an_old_format_is_told() -> None:
+def test_an_old_record_format_is_refused() -> None:
     data = joined([records(0, 1)])
     data[16] = 1
     with pytest.raises(Unreadable, match="a batch of format 1"):

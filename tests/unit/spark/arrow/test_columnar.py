@@ -67,7 +67,7 @@ RECORDS = st.lists(
 
 
 @given(st.lists(RECORDS, min_size=1, max_size=4), st.sampled_from([0, 4]))
-def test_whatever_is_written_is_read(batches: list[list[tuple]], codec: int) -> None:
+def test_any_batch_round_trips(batches: list[list[tuple]], codec: int) -> None:
     made: list[list[Record]] = []
     offset = 0
     for batch in batches:
@@ -108,7 +108,9 @@ def test_a_time_that_spark_cannot_hold_is_told_with_its_place(time_ms: int) -> N
     assert decode(data, columns=("value",)) == [{"value": b"x"}]
 
 
-def test_compressed_batches_are_unfolded_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compressed_batches_are_decompressed_a_few_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(columnar, "WINDOW_BYTES", 1000)
     written = records(0, 100, size=50)
     data = joined([written[n : n + 10] for n in range(0, 100, 10)], (4,))
@@ -116,7 +118,7 @@ def test_compressed_batches_are_unfolded_a_few_at_a_time(monkeypatch: pytest.Mon
     assert [batch.num_rows for batch in made] == [20] * 5
 
 
-def test_what_was_decoded_stays_when_the_buffer_is_filled_anew() -> None:
+def test_decoded_columns_do_not_share_the_input_buffer() -> None:
     data = joined([records(0, 50)])
     (batch,) = Decoder("orders", 3, ("key", "value")).decode(data, placed_in(data), 0, 1000)
     before = pa.RecordBatch.from_pylist(batch.to_pylist(), schema=batch.schema)
@@ -125,7 +127,7 @@ def test_what_was_decoded_stays_when_the_buffer_is_filled_anew() -> None:
 
 
 @pytest.mark.parametrize("position", range(HEADER_BYTES, HEADER_BYTES + 30))
-def test_bytes_that_make_no_sense_are_told_and_never_read_beyond(position: int) -> None:
+def test_malformed_bytes_are_refused_without_reading_beyond(position: int) -> None:
     data = build_batch([Record(0, 5, b"key", b"value", (("a", b"b"),))] * 2)
     for wrong in (0x00, 0x7F, 0xFF):
         changed = bytearray(data)
@@ -136,7 +138,7 @@ def test_bytes_that_make_no_sense_are_told_and_never_read_beyond(position: int) 
             assert len(decode(changed)) <= 2
 
 
-def test_compressed_bytes_that_make_no_sense_are_told() -> None:
+def test_malformed_compressed_bytes_are_refused() -> None:
     data = build_batch(records(0, 5), codec=4)
     data[HEADER_BYTES + 6 :] = bytes(len(data) - HEADER_BYTES - 6)
     with pytest.raises(Unreadable, match="bad zstd data"):

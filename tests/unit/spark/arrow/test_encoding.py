@@ -47,7 +47,7 @@ def numbered(records: list[Record]) -> list[Record]:
 
 
 @given(RECORDS, st.integers(0, 4))
-def test_what_is_encoded_is_read_back(records: list[Record], codec: int) -> None:
+def test_encoded_batches_are_read_back(records: list[Record], codec: int) -> None:
     (body,) = encode(rows_of(records), [0])
     batch = Batch(seal(body, codec, Numbers(7, 3, 12)))
     assert batch.is_valid
@@ -74,7 +74,7 @@ def test_kio_reads_what_is_encoded(records: list[Record]) -> None:
 
 
 @given(RECORDS, st.data())
-def test_every_batch_begins_anew(records: list[Record], data: st.DataObject) -> None:
+def test_deltas_restart_in_every_batch(records: list[Record], data: st.DataObject) -> None:
     middle = data.draw(st.sets(st.integers(1, len(records)), max_size=4))
     starts = sorted({0, *middle} - {len(records)})
     bodies = list(encode(rows_of(records), starts))

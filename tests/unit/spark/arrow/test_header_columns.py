@@ -57,7 +57,7 @@ def test_one_record_of_very_many_headers_takes_little_time() -> None:
     assert column.flatten().field(1).null_count == 50_000
 
 
-def test_a_name_that_is_no_text_is_shown_as_far_as_it_can_be() -> None:
+def test_invalid_utf_8_in_a_header_key_is_replaced() -> None:
     assert read([[(b"a\xff", b"1")]]) == [[("a\ufffd", b"1")]]
 
 

@@ -76,7 +76,9 @@ def test_both_ways_find_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
         assert together == walk(data, starts, ends, counts) == records
 
 
-def test_values_that_look_like_records_deceive_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_values_that_look_like_records_do_not_break_the_walk(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Guesses within such values are wrong, and must be found to be."""
     inner = b"".join(
         encode_record(Record(n, 0, b"k", b"v" * 5), base_offset=0, base_timestamp=0)

@@ -8,7 +8,7 @@ from ottla.spark.arrow.varints import TooLong, read_varints
 
 
 @given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=50))
-def test_many_are_read_as_one_by_one(numbers: list[int]) -> None:
+def test_vectorised_varints_equal_the_scalar_reader(numbers: list[int]) -> None:
     data = bytearray()
     starts = []
     for number in numbers:
@@ -19,13 +19,13 @@ def test_many_are_read_as_one_by_one(numbers: list[int]) -> None:
     assert ends.tolist() == [read_varint(bytes(data), start, 64)[1] for start in starts]
 
 
-def test_one_that_never_ends_is_refused() -> None:
+def test_an_endless_varint_is_refused() -> None:
     data = np.full(20, 0xFF, np.uint8)
     with pytest.raises(TooLong):
         read_varints(data, np.array([0], np.int64))
 
 
-def test_one_that_goes_past_the_data_is_refused() -> None:
+def test_a_varint_beyond_the_data_is_refused() -> None:
     data = np.array([1, 0x80], np.uint8)
     with pytest.raises(IndexError):
         read_varints(data, np.array([1], np.int64))

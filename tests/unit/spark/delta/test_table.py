@@ -87,7 +87,7 @@ def test_an_older_change_changes_nothing(tmp_path: Path) -> None:
     assert contents(tmp_path) == [(1, "a", 5), (2, "b", 5)]
 
 
-def test_a_table_that_does_not_fit_is_told(tmp_path: Path) -> None:
+def test_a_table_with_another_schema_is_refused(tmp_path: Path) -> None:
     open_table(tmp_path)
     with pytest.raises(SparkError, match=r"column 'id' of the table .* is long, .* string"):
         LakeTable(str(tmp_path), pa.schema([("id", pa.string())]), {})

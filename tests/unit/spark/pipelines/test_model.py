@@ -83,7 +83,7 @@ def test_a_pipeline_without_mistakes_passes() -> None:
         ),
     ],
 )
-def test_a_mistake_is_told_with_its_line(wrong: Declaration, line: int, sentence: str) -> None:
+def test_an_error_is_reported_with_its_line(wrong: Declaration, line: int, sentence: str) -> None:
     with pytest.raises(PipelineError) as caught:
         check(wrong)
     assert str(caught.value).startswith(f"p.yaml:{line}: ")

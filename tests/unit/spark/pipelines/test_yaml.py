@@ -87,7 +87,7 @@ def test_a_file_says_what_it_means() -> None:
         ("steps:\n  a: {}", 2, "step 'a' has no SQL"),
     ],
 )
-def test_a_mistake_is_told_with_its_line(text: str, line: int, sentence: str) -> None:
+def test_an_error_is_reported_with_its_line(text: str, line: int, sentence: str) -> None:
     with pytest.raises(PipelineError) as caught:
         read_yaml("p.yaml", text)
     assert str(caught.value).startswith(f"p.yaml:{line}: ")

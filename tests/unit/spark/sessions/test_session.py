@@ -12,7 +12,7 @@ def test_settings_are_named_as_spark_does() -> None:
     )
 
 
-def test_rows_are_not_weighed_one_by_one() -> None:
+def test_counting_of_row_bytes_is_disabled() -> None:
     """Only exactly this value ends it; tests/spark sees the session that it makes."""
     assert SETTINGS["spark.sql.execution.arrow.maxBytesPerBatch"] == str(2**31 - 1)
 

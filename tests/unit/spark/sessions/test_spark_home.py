@@ -20,7 +20,7 @@ def test_a_light_home_is_all_but_the_zip(tmp_path: Path) -> None:
     assert not (made / "python").exists()
 
 
-def test_a_home_that_somebody_chose_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_chosen_spark_home_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPARK_HOME", "/opt/spark")
     use_light_home()
     assert os.environ["SPARK_HOME"] == "/opt/spark"

@@ -1,4 +1,4 @@
-"""Programs beside this one: each a Python process, whose last line tells what it has done."""
+"""Child programs: each a Python process, whose last output line is its result."""
 
 import json
 import signal
@@ -41,12 +41,12 @@ class Program:
         return json.loads(lines[-1]) if lines[-1].startswith("{") else None
 
     def stop(self) -> Any:
-        """End it as an operator would."""
+        """Stop it with SIGTERM."""
         self._process.send_signal(signal.SIGTERM)
         return self.last_line()
 
     def tell_to_end(self) -> None:
-        """A line on its standard input: it works off what there is."""
+        """Ask it, by a line on its standard input, to process the remaining records and end."""
         self._process.communicate("end\n", timeout=END_SECONDS_MAX)
         if self._process.returncode != 0:
             self.fail()

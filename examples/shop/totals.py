@@ -1,4 +1,4 @@
-"""What went in, what came out, and whether both agree."""
+"""Compares the totals of all programs."""
 
 import json
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ from ottla.testing import Broker
 
 @dataclass
 class Outcome:
-    """What the programs said when they ended."""
+    """Final output of the programs."""
 
     sent: list[Any]  # Of the two applications and the back office.
     billing: Any
@@ -38,14 +38,14 @@ class Claim:
 
 
 def check(outcome: Outcome, broker: Broker, database: PostgresServer, lake: Path) -> bool:
-    """Print every sum beside the one that it must equal; whether all do."""
+    """Print every total beside the one that it must equal; returns whether all do."""
     web, till, office = outcome.sent
     good, bad = web["good"] + till["good"], web["bad"] + till["bad"]
     cents = web["cents"] + till["cents"]
     written = [json.loads(record.value or b"") for record in broker.records(BILLED)]
     bills = {
         bill["order_id"]: bill for bill in written
-    }.values()  # At least once, so perhaps twice.
+    }.values()  # At least once: duplicates are removed.
     minutes = DeltaTable(str(lake / "minutes")).to_pyarrow_table().to_pylist()
     customers = dict(database.execute("SELECT id, discount FROM customers"))
     changes = broker.records(CUSTOMERS_TOPIC)
@@ -87,7 +87,7 @@ def check(outcome: Outcome, broker: Broker, database: PostgresServer, lake: Path
 
 
 def _discounts(records: Iterable[Any]) -> tuple[set[tuple[int, int]], set[tuple[int, int]]]:
-    """Customers with the discounts that they had: in the snapshot, and since."""
+    """All discounts of each customer: in the snapshot, and since."""
     first, later = set(), set()
     for record in records:
         customer = json.loads(record.key)["id"]

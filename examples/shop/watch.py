@@ -1,4 +1,4 @@
-"""Watches the log while all run: how much is in each topic, and how far each group is behind."""
+"""Samples the log while all programs run: records of each topic, lag of each group."""
 
 import asyncio
 import threading
@@ -19,7 +19,7 @@ TOLD_EVERY_SECONDS = 10.0
 
 @dataclass
 class Watch:
-    """A thread that looks once a second."""
+    """A thread that samples once a second."""
 
     bootstrap: str
     topics: list[str]
@@ -27,7 +27,7 @@ class Watch:
     seconds: list[float] = field(default_factory=list)
     records: dict[str, list[int]] = field(default_factory=dict)  # By topic, at these seconds.
     lags: dict[str, list[int | None]] = field(default_factory=dict)  # By group.
-    quiet_since: float | None = None  # When the last order had come.
+    quiet_since: float | None = None  # When the last order arrived.
 
     def start(self) -> "Watch":
         self._began = time.monotonic()
@@ -44,7 +44,7 @@ class Watch:
         self._thread.join()
 
     def as_line(self) -> str:
-        """What there is at the moment, for those who wait."""
+        """The current state in one line."""
         records = ", ".join(f"{topic} {counts[-1]:,}" for topic, counts in self.records.items())
         lags = ", ".join(
             f"{group} {'-' if looks[-1] is None else format(looks[-1], ',')}"
@@ -67,7 +67,7 @@ class Watch:
 
 
 async def count(cluster: Cluster, topic: str) -> int:
-    """How many records a topic has got so far."""
+    """Number of records produced to a topic so far."""
     try:
         known = await cluster.topic(topic)
     except UnknownTopic:
@@ -78,7 +78,7 @@ async def count(cluster: Cluster, topic: str) -> int:
 
 
 async def lag(cluster: Cluster, group: str) -> int | None:
-    """How many records a group has not read yet; None before it has begun."""
+    """Lag of a group in records; None before its first commit."""
     try:
         committed = await Groups(cluster).offsets(group)
     except UnknownGroup:
