@@ -11,7 +11,7 @@ compression.lz4.level int 9 1..17 medium served cluster-wide
     The level used when the broker compresses with lz4.
 compression.type string producer {uncompressed,zstd,lz4,snappy,gzip,producer} high served
     cluster-wide
-    The codec batches are stored with; producer keeps what each producer sent.
+    The codec batches are stored with; producer keeps each producer's codec.
 compression.zstd.level int 3 -131072..22 medium served cluster-wide
     The level used when the broker compresses with zstd.
 delete.topic.enable boolean true any high served read-only
@@ -63,11 +63,11 @@ log.index.size.max.bytes int 10485760 >=4 medium served cluster-wide
 log.initial.task.delay.ms long 30000 >=0 low served read-only internal
     How long after start the periodic work on logs begins.
 log.message.timestamp.after.max.ms long 3600000 >=0 medium served cluster-wide
-    How far a record's timestamp may lie in the future.
+    How far a record's timestamp may be in the future.
 log.message.timestamp.before.max.ms long 9223372036854775807 >=0 medium served cluster-wide
-    How far a record's timestamp may lie in the past.
+    How far a record's timestamp may be in the past.
 log.message.timestamp.type string CreateTime {CreateTime,LogAppendTime} medium served cluster-wide
-    Whether a record bears the producer's time or the time of the append.
+    Whether a record has the producer's time or the time of the append.
 log.preallocate boolean false any medium irrelevant cluster-wide
     Reserves a segment's whole size on disk when the segment is created.
 log.retention.bytes long -1 any high served cluster-wide

@@ -4,7 +4,7 @@ from ottla.metadata.configs.definition import parse_table
 
 DEFINITIONS = parse_table("""
 advertised.listeners list null any high served read-only
-    The addresses clients are told to connect to, where they differ from listeners.
+    The addresses published to clients, where they differ from listeners.
 connections.max.idle.ms long 600000 any medium served read-only
     How long a connection may stay silent before it is closed.
 connection.failed.authentication.delay.ms int 100 >=0 low not-built read-only
@@ -18,7 +18,7 @@ inter.broker.listener.name string null any medium served read-only
 listener.security.protocol.map string
     SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT any low served
     per-broker
-    Which security protocol each listener name stands for.
+    The security protocol of each listener name.
 listeners list PLAINTEXT://:9092 any high served per-broker
     The addresses the broker listens on, each as NAME://host:port.
 max.connection.creation.rate int 2147483647 >=0 medium not-built cluster-wide

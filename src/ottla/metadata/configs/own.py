@@ -14,9 +14,9 @@ ottla.log.level string info {debug,info,warning,error} low served read-only
 ottla.metrics.listener string "" any low served read-only
     The host:port that serves /metrics and /health over HTTP; empty serves neither.
 ottla.rebalance.enable boolean true any medium served read-only
-    Lets the controller move replicas by itself when brokers come, are drained or are lost for long.
+    Lets the controller move replicas when brokers are added, drained or lost for long.
 ottla.rebalance.interval.ms long 10000 >=100 low served read-only
-    How often the controller looks whether replicas are to be moved.
+    How often the controller checks whether replicas should be moved.
 ottla.rebalance.lost.after.ms long 900000 >=1000 medium served read-only
     How long a broker, or a disk of a replica, may be away before others take its replicas over.
 ottla.rebalance.moves.max int 10 >=1 medium served read-only

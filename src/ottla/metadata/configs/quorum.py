@@ -4,7 +4,7 @@ from ottla.metadata.configs.definition import parse_table
 
 DEFINITIONS = parse_table("""
 broker.heartbeat.interval.ms int 2000 any medium served read-only
-    How often a broker tells the controller that it is alive.
+    How often a broker sends a heartbeat to the controller.
 broker.id int -1 any high served read-only
     The id of this node by its older name; node.id is the same.
 broker.session.timeout.ms int 9000 any medium served read-only

@@ -25,7 +25,7 @@ follower.replication.throttled.rate long 9223372036854775807 >=0 medium served c
     internal
     Bytes per second that this broker fetches of replicas whose fetching is throttled.
 leader.imbalance.check.interval.seconds long 300 >=1 high served read-only
-    How often the controller looks for unbalanced leadership.
+    How often the controller checks for unbalanced leadership.
 leader.replication.throttled.rate long 9223372036854775807 >=0 medium served cluster-wide
     internal
     Bytes per second that this broker serves of replicas that are served throttled.
@@ -64,5 +64,5 @@ replication.quota.window.size.seconds int 1 >=1 low served read-only
 unclean.leader.election.enable boolean false any high served cluster-wide
     Lets a replica outside the ISR lead, at the price of lost records.
 unclean.leader.election.interval.ms long 300000 >=1 medium served read-only internal
-    How often the controller looks for partitions that need an unclean election.
+    How often the controller checks for partitions that need an unclean election.
 """)

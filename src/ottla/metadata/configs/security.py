@@ -103,7 +103,7 @@ sasl.oauthbearer.expected.audience list "" any high not-built read-only
 sasl.oauthbearer.expected.issuer string null any high not-built read-only
     The issuer a token must name.
 sasl.oauthbearer.jwks.endpoint.refresh.ms long 3600000 any low not-built read-only
-    How often the keys of the token server are fetched anew.
+    How often the keys of the token server are fetched again.
 sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms long 10000 any low not-built read-only
     The longest wait between two tries to fetch keys.
 sasl.oauthbearer.jwks.endpoint.retry.backoff.ms long 100 any low not-built read-only

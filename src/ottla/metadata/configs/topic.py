@@ -10,7 +10,7 @@ compression.gzip.level int -1 -1|1..9 medium served topic
 compression.lz4.level int 9 1..17 medium served topic
     The level used when the broker compresses with lz4.
 compression.type string producer {uncompressed,zstd,lz4,snappy,gzip,producer} medium served topic
-    The codec batches are stored with; producer keeps what each producer sent.
+    The codec batches are stored with; producer keeps each producer's codec.
 compression.zstd.level int 3 -131072..22 medium served topic
     The level used when the broker compresses with zstd.
 delete.retention.ms long 86400000 >=0 medium served topic
@@ -38,11 +38,11 @@ max.compaction.lag.ms long 9223372036854775807 >=1 medium served topic
 max.message.bytes int 1048588 >=0 medium served topic
     The largest batch a producer may append, after compression.
 message.timestamp.after.max.ms long 3600000 >=0 medium served topic
-    How far a record's timestamp may lie in the future.
+    How far a record's timestamp may be in the future.
 message.timestamp.before.max.ms long 9223372036854775807 >=0 medium served topic
-    How far a record's timestamp may lie in the past.
+    How far a record's timestamp may be in the past.
 message.timestamp.type string CreateTime {CreateTime,LogAppendTime} medium served topic
-    Whether a record bears the producer's time or the time of the append.
+    Whether a record has the producer's time or the time of the append.
 min.cleanable.dirty.ratio double 0.5 0..1 medium served topic
     The share of a log that must be uncleaned before it is compacted.
 min.compaction.lag.ms long 0 >=0 medium served topic
