@@ -80,8 +80,8 @@ def page() -> str:
 def _topics() -> str:
     lines = [
         "## Topics\n",
-        "Set with `ottla topics create --config` or `ottla configs alter`; where a topic does not "
-        "set a config, the broker's setting counts.\n",
+        "Set with `ottla topics create --config` or `ottla configs alter`. The default of a topic\n"
+        "config is the broker's setting.\n",
         "| config | type | default | allowed | class | broker's setting | what it is |",
         "|---|---|---|---|---|---|---|",
     ]
@@ -98,9 +98,9 @@ def _topics() -> str:
 def _groups() -> str:
     lines = [
         "## Groups\n",
-        "Set for one group with `ottla configs alter group NAME`, within the broker's bounds "
-        "(`group.*.min.*`, `group.*.max.*`); where a group does not set a config, the broker's "
-        "setting with `group.` before it counts.\n",
+        "Set for one group with `ottla configs alter group NAME`, within the broker's bounds\n"
+        "(`group.*.min.*`, `group.*.max.*`). The default is the broker's setting with the\n"
+        "prefix `group.`.\n",
         "| config | type | default | allowed | class | what it is |",
         "|---|---|---|---|---|---|",
     ]
