@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.broker.context import BrokerContext
 from ottla.metadata.image.cluster import Broker as Registration
+from ottla.metadata.image.delta import ImageDelta
 from ottla.model.types import Monotonic, NodeId
 
 if TYPE_CHECKING:
@@ -78,13 +79,13 @@ class PeerLiveness:
         self._departed = {node: one for node, one in self._departed.items() if one[1] > now}
         return [registration for registration, _ in self._departed.values()]
 
-    def image_changed(self, nodes: Collection[NodeId]) -> None:
-        """Of these brokers the controller has said something new."""
-        if not nodes:
+    def image_changed(self, delta: ImageDelta) -> None:
+        """The registrations of some brokers may have changed."""
+        if not delta.brokers:
             return
         image = self._context.image
         until = Monotonic(self._context.now + self._context.settings.broker_session_timeout_ms)
-        for node in nodes:
+        for node in delta.brokers:
             known, before = image.brokers.get(node), self._alive.pop(node, None)
             if known is not None and not known.is_fenced:
                 self._alive[node] = known

@@ -296,13 +296,16 @@ class Broker:
             self._resolve_settings()
             self.replicas.settings_changed()
             self.partitions.reconfigure_all()
-        self.partitions.apply(delta)
-        self.replicas.brokers_changed(delta.brokers)
-        self.groups.image_changed(delta)
-        self.replica_directories.image_changed(delta)
-        self.lifecycle.image_changed(delta)
-        self.cluster_gauges.image_changed(delta)
-        self.peer_liveness.image_changed(delta.brokers)
+        for part in (
+            self.partitions,
+            self.replicas,
+            self.groups,
+            self.replica_directories,
+            self.lifecycle,
+            self.cluster_gauges,
+            self.peer_liveness,
+        ):
+            part.image_changed(delta)
 
     def _partitions_hosted(self, topics: list[Topic]) -> None:
         """Those that were too many to be hosted in the turn that brought them."""

@@ -197,7 +197,7 @@ class Partitions:
         directory.set_damaged(partition.name, damage)
         self.on_damaged(partition.topic_id, partition.name.partition)
 
-    def apply(self, delta: ImageDelta) -> None:
+    def image_changed(self, delta: ImageDelta) -> None:
         """Host what the image now says that this broker hosts, or begin to."""
         self.hosting.begin(sum(len(topic.partitions) for topic in delta.created))
         for topic in delta.deleted:

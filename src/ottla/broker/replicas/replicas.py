@@ -19,6 +19,7 @@ from ottla.broker.replicas.isr_proposals import IsrProposals
 from ottla.broker.replicas.sessions import ReplicaSessions
 from ottla.broker.settings.settings import Settings
 from ottla.broker.settings.topic_config import TopicConfig, is_throttled
+from ottla.metadata.image.delta import ImageDelta
 from ottla.model.types import NodeId, Uuid
 from ottla.replication.throttle import Throttle
 
@@ -59,7 +60,7 @@ class Replicas:
 
     def start(self) -> None:
         """From here on we are registered, and may fetch and propose."""
-        self.brokers_changed(list(self._fetchers))
+        self._brokers_changed(list(self._fetchers))
         self._tick_later()
 
     def registered_again(self) -> None:
@@ -117,7 +118,10 @@ class Replicas:
         near = (n for n in sorted(nodes) if n in brokers and brokers[n].rack == rack)
         return next((n for n in near if brokers[n].is_active), None)
 
-    def brokers_changed(self, nodes: Collection[NodeId]) -> None:
+    def image_changed(self, delta: ImageDelta) -> None:
+        self._brokers_changed(delta.brokers)
+
+    def _brokers_changed(self, nodes: Collection[NodeId]) -> None:
         """Those that we could not reach may be back, and those that could not join, too."""
         if self._context.node_id in nodes:
             was_fenced, self._is_fenced = self._is_fenced, not self.is_alive(self._context.node_id)

@@ -24,7 +24,7 @@ def test_another_node_may_decide_it(version: int) -> None:
     with serving() as world:
         submit = world.broker.quorum.requests.submit
 
-        async def forward(request: Any) -> Any:
+        async def forward(request: Any, _: object) -> Any:
             asked = decode(wire.Request, encode(request, 2), 2)
             return decode(wire.Response, encode(await submit(asked), 2), 2)
 

@@ -219,7 +219,8 @@ def test_a_session_counts_from_the_sending_of_a_heartbeat_and_not_from_its_answe
         broker = cluster.followers[0].broker
         submit = broker.quorum.requests.submit
 
-        async def slowly(request: Any) -> Any:  # noqa: ANN401
+        async def slowly(request: Any, origin: object) -> Any:  # noqa: ANN401
+            assert origin is None, "a heartbeat is the broker's own"
             answer = await submit(request)
             await asyncio.sleep(SESSION_MS * 2 / 3 / 1000)
             return answer

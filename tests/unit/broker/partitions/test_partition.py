@@ -118,7 +118,7 @@ def test_when_a_partition_is_lost_all_who_wait_are_told_once() -> None:
         topic = world.broker.image.topics_by_name["t"]
         lost = {0: topic.partitions[0]._replace(leader=2)}
         moved = Topic(topic.name, topic.id, lost)
-        world.broker.partitions.apply(ImageDelta(changed=[(topic, moved)]))
+        world.broker.partitions.image_changed(ImageDelta(changed=[(topic, moved)]))
         world.end_turn()
         assert staged.heard == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
         assert watching.heard == ["grew"]

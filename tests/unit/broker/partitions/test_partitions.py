@@ -86,7 +86,7 @@ def test_a_topic_of_many_partitions_is_deleted_without_a_sync_on_the_loop() -> N
         with held_workers(world) as done_by_loop:
             topic = world.broker.image.topics_by_name["t"]
             delta = ImageDelta(deleted=[topic])
-            world.loop.call_soon(world.broker.partitions.apply, delta)
+            world.loop.call_soon(world.broker.partitions.image_changed, delta)
             world.pass_ms(2_000)
             assert done_by_loop == []
             assert len(world.broker.partitions) == 0
