@@ -65,6 +65,17 @@ def _against_kafka() -> Iterator[Budget]:
         yield Budget(what, "round-trip", f"{percentile}_us", KAFKA, at_most=1.0)
 
 
+def _java_against_kafka() -> Iterator[Budget]:
+    """Kafka's Java clients with their defaults."""
+    for partitions in (1, 12, 100):
+        for size, label in ((100, "100 B"), (1024, "1 KiB")):
+            for what, speed in (("produce", 1.1), ("consume", 1.0)):
+                case = f"java-{what}-{partitions}-{size}"
+                name = f"Java {what} {label}, {partitions} partitions"
+                yield Budget(f"{name}: speed of Kafka's", case, RECORDS, KAFKA, at_least=speed)
+                yield Budget(f"{name}: CPU s/GB of Kafka's", case, CPU, KAFKA, at_most=0.6)
+
+
 def _against_connector() -> Iterator[Budget]:
     """Ours with its defaults; Spark's with its defaults and tuned, on the same broker."""
     for peer in (OURS, KAFKA):
@@ -128,6 +139,7 @@ BUDGETS: tuple[Budget, ...] = (
     Budget("1 MiB: CPU s/GB of receiving", "batches-1m", CPU, "receiving", at_most=2.0),
     Budget("catch-up fetch: of bare sendfile", "catch-up-1m", BYTES, "sending", at_least=0.8),
     *_against_kafka(),
+    *_java_against_kafka(),
     *_against_connector(),
     *_groups(),
     *_cluster(),

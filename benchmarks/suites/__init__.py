@@ -6,7 +6,7 @@ from importlib import import_module
 from benchmarks.session import Session
 
 NAMES = (
-    *("small", "batches", "fetch", "partitions", "librdkafka", "latency"),
+    *("small", "batches", "fetch", "partitions", "librdkafka", "java", "latency"),
     *("groups", "start", "memory", "idle", "cluster", "failover"),
     *("spark", "spark_kafka"),
 )
