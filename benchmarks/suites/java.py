@@ -72,6 +72,7 @@ def _consume(
     said, cpu_seconds = _run(
         target,
         *("ConsumerPerformance", "--topic", topic, "--num-records", records, "--hide-header"),
+        *("--timeout", 1000 * SECONDS_MAX),
     )
     columns = said.strip().rpartition("\n")[2].split(", ")
     if len(columns) != 10 or int(columns[4]) < records:

@@ -118,7 +118,7 @@ class Log:
         return offset
 
     def stage_placed(self, batches: Sequence[PlacedBatch], size: int) -> None:
-        """The same for batches without a producer id that have offsets and epoch."""
+        """The same for batches that have offsets and epoch, and whose producers are noted."""
         assert batches[0][2] == self.staged_end, "offsets have neither gaps nor overlaps"
         self._staged += batches
         self._staged_bytes += size

@@ -90,36 +90,47 @@ class Producers:
 
     def accept(self, batch: Batch, *, is_client: bool) -> Completed | None:
         """`check`, then `note`; in one step for the batch that follows its producer's last."""
-        producer = self.by_id.get(batch.producer_id)
-        if (
-            producer is not None
-            and producer.epoch == batch.producer_epoch
-            and producer.batches
-            and producer.batches[-1].last_sequence + 1 == batch.base_sequence
-            and producer.transaction_start < 0
-            and not batch.attributes & _MARKED
+        if not batch.attributes & _MARKED and self.follows(
+            batch.producer_id,
+            batch.producer_epoch,
+            batch.base_sequence,
+            batch.last_offset_delta,
+            batch.base_offset,
+            batch.max_timestamp,
         ):
-            sequence = batch.base_sequence + batch.last_offset_delta
-            if sequence <= SEQUENCE_MAX:
-                self._note_next(batch, producer, sequence)
-                return None
+            return None
         self.check(batch, is_client=is_client)
         return self.note(batch)
 
-    def _note_next(self, batch: Batch, producer: Producer, last_sequence: int) -> None:
-        delta = batch.last_offset_delta
-        timestamp = batch.max_timestamp
-        appended = Appended(last_sequence, batch.base_offset + delta, delta, timestamp)
-        batches = producer.batches
-        producer_id = batch.producer_id
+    def follows(
+        self,
+        producer_id: int,
+        epoch: int,
+        sequence: int,
+        delta: int,
+        base_offset: Offset,
+        timestamp: int,
+    ) -> bool:
+        """Note a batch without transaction if it is the next one of a known producer.
+
+        False, and nothing is noted, for any other: `check` says what it is.
+        """
+        producer = self.by_id.get(producer_id)
+        if producer is None or producer.epoch != epoch or producer.transaction_start >= 0:
+            return False
+        batches, last_sequence = producer.batches, sequence + delta
+        if not batches or batches[-1].last_sequence + 1 != sequence or last_sequence > SEQUENCE_MAX:
+            return False
+        appended = Appended(last_sequence, base_offset + delta, delta, timestamp)
         self._undo.append((producer_id, producer))
         self.by_id[producer_id] = Producer(
-            producer.epoch,
+            epoch,
             producer.coordinator_epoch,
             timestamp,
             -1,
             (*batches[1:], appended) if len(batches) == BATCHES_KEPT else (*batches, appended),
         )
+        return True
 
     def check(self, batch: Batch, *, is_client: bool) -> None:
         """Refuse a batch that cannot come next from its producer; raise Duplicate for one we have.

@@ -4,8 +4,8 @@ A client with several requests in flight sends those for a partition all alike b
 What is alike is compared once as bytes; what remains is one loop that reads a header, checks what
 `admit` checks, gives the batch its offset and makes its answer. What was placed for one partition
 is appended and written as one, and the whole run, for however many partitions, answered as one.
-Whatever is not plain (a producer id, a rule of the topic, anything wrong) ends the run: the loop
-decides nothing but that a batch is good.
+Whatever is not plain (the first batch of a producer, a rule of the topic, anything wrong) ends the
+run: the loop decides nothing but that a batch is good, and the next one of its producer.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,8 @@ from typing import Any, Final
 
 from ottla.broker.partitions.partition import Partition
 from ottla.broker.produce.context import ProduceContext
-from ottla.broker.wire.connection import Connection, Reply
+from ottla.broker.produce.waiting import ACKS_ALL, Waiting
+from ottla.broker.wire.connection import Place
 from ottla.broker.wire.leader_hints import HINTED, PRODUCE_SINCE, with_leaders
 from ottla.model.errors import ErrorCode
 from ottla.model.types import Offset, WallTime
@@ -26,7 +27,6 @@ from ottla.records.batch import (
     HEADER_BYTES,
     LOG_OVERHEAD_BYTES,
     MAGIC,
-    NO_PRODUCER_ID,
     OFFSET_AND_LENGTH,
     PlacedBatch,
 )
@@ -40,8 +40,6 @@ SHAPE_BYTES: Final = 512  # One of them, without its beginning.
 FLEXIBLE_SINCE: Final = 9
 LOG_START_SINCE: Final = 5
 MESSAGES_SINCE: Final = 8
-ACKS_NONE: Final = 0
-ACKS_ALL: Final = -1
 
 _INT32 = Struct(">i")
 _INT64 = Struct(">q")
@@ -50,8 +48,8 @@ _CORRELATION_AT: Final = 4
 _FRAME: Final = ">Qi"
 _PREFIX_AT: Final = 12
 # Of a batch's header, behind its length: magic, CRC, attributes, last offset delta, max timestamp,
-# producer id, count.
-_CHECKED: Final = "4xbIhi8xqq6xi"
+# producer id, its epoch, base sequence, count.
+_CHECKED: Final = "4xbIhi8xqqhii"
 _NO_TAGS: Final = bytes(3)  # Of partition, topic and request.
 _NO_THROTTLE: Final = bytes(4)
 _NO_APPEND_TIME: Final = b"\xff" * 8
@@ -82,7 +80,6 @@ class Prepared:
         "answer_start",
         "codec_max",
         "is_flexible",
-        "is_slow",
         "partition",
         "prefix",
         "shape",
@@ -107,7 +104,6 @@ class Prepared:
         self.prefix = prefix  # From behind the correlation id to the size of the records.
         self.partition = partition
         self.acks = acks
-        self.is_slow = acks == ACKS_ALL and partition.is_slow
         self.timeout_ms = timeout_ms
         self.version = version
         self.codec_max = Codec.ZSTD if version >= ZSTD_SINCE_VERSION else Codec.ZSTD - 1
@@ -135,6 +131,11 @@ class Prepared:
         layout = Struct(f">ii{len(self.answer_start)}sq{end_bytes}s")
         self.answer = layout.pack
         self.answer_size = layout.size - 4
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether an append may have to wait for more than this loop turn."""
+        return self.acks == ACKS_ALL and self.partition.is_slow
 
     def shape_of(self, frame_size: int) -> "Shape | None":
         """How a request of this size lies; None if none of this kind has this size."""
@@ -191,10 +192,6 @@ class Prepared:
             self._plain_end_for = log_start_offset
         return self._plain_end
 
-    def one_answer(self, correlation_id: int, base_offset: Offset, append_time: int) -> bytes:
-        end = self.end_of_answer(_INT64.pack(append_time), self.partition.log.log_start_offset)
-        return self.answer(self.answer_size, correlation_id, self.answer_start, base_offset, end)
-
     def failed_answer(self, answer: bytes, code: ErrorCode) -> bytes:
         """The same answer, had the request failed."""
         correlation_id = _INT32.unpack_from(answer, _CORRELATION_AT)[0]
@@ -202,76 +199,50 @@ class Prepared:
         return self.answer(self.answer_size, correlation_id, start, -1, end)
 
 
-class Run(Reply):
+class Run(Waiting):
     """The answers to requests that were staged together; they leave as one when all are written."""
 
-    __slots__ = ("acks", "answers", "parts", "parts_open")
+    __slots__ = ("_context", "_is_failed", "answers", "parts")
 
-    def __init__(self, connection: Connection, acks: int) -> None:
-        self.connection = connection
-        self.pieces = None
-        self.acks = acks
+    def __init__(self, place: Place, acks: int, context: ProduceContext) -> None:
+        super().__init__(place, acks)
+        self._context = context
+        self._is_failed = False
         self.answers: list[bytes] = []
         self.parts: list[tuple[Prepared, int]] = []  # Whose so many of the answers are, in order.
-        self.parts_open = 0  # Of which it is not known yet how they end.
 
     def add(self, prepared: Prepared, answers: list[bytes]) -> None:
         """Requests of one partition, which will tell their end."""
         self.answers += answers
         self.parts.append((prepared, len(answers)))
-        self.parts_open += 1
+        self._open += 1
 
-    @property
-    def acks_all(self) -> bool:
-        return self.acks == ACKS_ALL
-
-    def appended(self, _partition: Partition) -> None:
-        self.parts_open -= 1
-        if self.parts_open == 0:  # Less: it was timed out before.
-            self.pieces = () if self.acks == ACKS_NONE else (b"".join(self.answers),)
-            self.connection.replied(self)
-
-    def failed(self, partition: Partition, code: ErrorCode) -> None:
-        if self.acks == ACKS_NONE:
-            self.connection.close()  # Nobody reads an answer.
-            return
+    def _fail(self, partition: Partition, code: ErrorCode) -> None:
+        """All requests of the partition: they were staged, and are lost, together."""
+        self._is_failed = True
         place = 0
         for prepared, count in self.parts:
             if prepared.partition is partition:
                 for i in range(place, place + count):
-                    self.answers[i] = self._failed(prepared, self.answers[i], code)
+                    self.answers[i] = self._failed_answer(prepared, self.answers[i], code)
             place += count
-        Run.appended(self, partition)  # It is settled; a timer was cancelled before.
 
-    def _failed(self, prepared: Prepared, answer: bytes, code: ErrorCode) -> bytes:
-        return prepared.failed_answer(answer, code)
+    def _fail_open(self, code: ErrorCode) -> None:
+        """A run that may have to wait for more than its loop turn is of one partition."""
+        self._fail(self.parts[0][0].partition, code)
 
+    def _has_failed(self) -> bool:
+        return self._is_failed
 
-class TimedRun(Run):
-    """One of one partition that may have to wait for more than this turn, up to its timeout."""
+    def _send(self) -> None:
+        self.place.complete((b"".join(self.answers),))
 
-    __slots__ = ("_context", "_timer")
-
-    def wait(self, context: ProduceContext) -> None:
-        self._context = context
-        self._timer = context.call_later(self.parts[0][0].timeout_ms, self._timed_out)
-
-    def appended(self, partition: Partition) -> None:
-        self._timer.cancel()
-        super().appended(partition)
-
-    def failed(self, partition: Partition, code: ErrorCode) -> None:
-        self._timer.cancel()
-        super().failed(partition, code)
-
-    def _failed(self, prepared: Prepared, answer: bytes, code: ErrorCode) -> bytes:
-        failed, version = super()._failed(prepared, answer, code), prepared.version
+    def _failed_answer(self, prepared: Prepared, answer: bytes, code: ErrorCode) -> bytes:
+        failed, version = prepared.failed_answer(answer, code), prepared.version
         if code not in HINTED or version < PRODUCE_SINCE:
             return failed
-        return with_leaders(failed, version, self._context.image, self.connection.listener)
-
-    def _timed_out(self) -> None:
-        self.failed(self.parts[0][0].partition, ErrorCode.REQUEST_TIMED_OUT)
+        listener = self.place.connection.listener
+        return with_leaders(failed, version, self._context.image, listener)
 
 
 def place_run(
@@ -309,6 +280,7 @@ def _place(
     total_bytes = 0
     partition = prepared.partition
     policy, log, leader_epoch = partition.policy, partition.log, partition.leader_epoch
+    answer, answer_size, answer_start = prepared.answer, prepared.answer_size, prepared.answer_start
     frame_size, head, read, header_bytes, beginning, size = shape
     answer_end, offset = prepared.plain_end(log.log_start_offset), log.staged_end
     while position + header_bytes <= limit and len(answers) < RUN_REQUESTS_MAX:
@@ -320,7 +292,7 @@ def _place(
             frame_size, head, read, header_bytes, beginning, size = other
             continue
         (begins, correlation_id, magic, crc, attributes, delta, max_timestamp, producer_id,
-         count) = read(buffer, position)  # fmt: skip
+         epoch, sequence, count) = read(buffer, position)  # fmt: skip
         start = position + header_bytes - HEADER_BYTES
         batch_end = start + size
         if not (
@@ -333,23 +305,22 @@ def _place(
                 or (attributes and count <= policy.packed_count_max)
             )
             and 0 <= attributes <= prepared.codec_max
-            and producer_id == NO_PRODUCER_ID
             and max_timestamp - now <= policy.timestamp_after_ms_max
             and size <= policy.message_bytes_max
             and size <= log.config.segment_bytes
             and buffer.startswith(prepared.tags, batch_end)
             and crc == crc32c(frame[start + CRC_START : batch_end])
+            and (  # Last: a producer's next batch is noted.
+                producer_id < 0
+                or log.producers.follows(producer_id, epoch, sequence, delta, offset, max_timestamp)
+            )
         ):
             break
         data = frame[start:batch_end]  # Which stays where it is until the turn's flush.
         ASSIGNED.pack_into(data, 0, offset, size - LOG_OVERHEAD_BYTES, leader_epoch)
         last_offset = offset + delta
-        placed.append((data, size, offset, last_offset, max_timestamp, leader_epoch, -1))
-        answers.append(
-            prepared.answer(
-                prepared.answer_size, correlation_id, prepared.answer_start, offset, answer_end
-            )
-        )
+        placed.append((data, size, offset, last_offset, max_timestamp, leader_epoch, producer_id))
+        answers.append(answer(answer_size, correlation_id, answer_start, offset, answer_end))
         total_bytes += size
         offset, position = last_offset + 1, position + 4 + frame_size
     return placed, answers, position, total_bytes

@@ -36,30 +36,40 @@ LARGE_READ_BYTES_MAX = 1 << 20
 _INT32 = Struct(">i")
 
 
-class Reply:
-    """The place of one answer in its connection's order, filled now or later."""
+class Place:
+    """One place in the order of a connection's answers, filled now or later."""
 
-    __slots__ = ("client_id", "connection", "correlation_id", "pieces", "version")
+    __slots__ = ("connection", "pieces")
+
+    def __init__(self, connection: "Connection") -> None:
+        self.connection = connection
+        self.pieces: Sequence[Piece] | None = None
+
+    def complete(self, pieces: Sequence[Piece]) -> None:
+        """Give whole frames, their sizes and headers included; nothing at all for acks=0."""
+        assert self.pieces is None, "a request is answered once"
+        self.pieces = pieces
+        self.connection.replied(self)
+
+
+class Reply(Place):
+    """The place of one request's answer, and what its header needs."""
+
+    __slots__ = ("client_id", "correlation_id", "version")
 
     def __init__(
         self, connection: "Connection", correlation_id: int, version: int, client_id: str | None
     ) -> None:
         self.connection = connection
+        self.pieces = None
         self.correlation_id = correlation_id
         self.version = version
         self.client_id = client_id
-        self.pieces: Sequence[Piece] | None = None
 
     @property
     def origin(self) -> Origin:
         connection = self.connection
         return Origin(connection.principal, self.client_id or "", connection.remote.host)
-
-    def complete(self, pieces: Sequence[Piece]) -> None:
-        """Give the whole frame, its size and header included; nothing at all for acks=0."""
-        assert self.pieces is None, "a request is answered once"
-        self.pieces = pieces
-        self.connection.replied(self)
 
 
 # Serves the request between two positions in a buffer, and perhaps some that follow it, up to a
@@ -122,7 +132,7 @@ class Connection:
         self._memory = memory
         self._clock = clock
         self.frame_bytes_max = frame_bytes_max
-        self.replies: deque[Reply] = deque()
+        self.replies: deque[Place] = deque()
         self._queued_bytes = 0
         self._tail = bytearray()  # The beginning of a frame, or whole frames while we are muted.
         self._large: mmap | None = None
@@ -164,7 +174,7 @@ class Connection:
         memory.place = end
         self._serve_all(memory.shared, start, end)
 
-    def replied(self, reply: Reply) -> None:
+    def replied(self, reply: Place) -> None:
         replies = self.replies
         if self.is_closed or replies[0] is not reply:
             return
@@ -178,7 +188,7 @@ class Connection:
         if self._is_muted:
             self._unmute()
 
-    def expect(self, reply: Reply) -> None:
+    def expect(self, reply: Place) -> None:
         """Keep a place in the order of answers."""
         self.replies.append(reply)
 

@@ -106,7 +106,6 @@ class Dispatcher:
             and not context.faults.waiting
             and entry.raw(connection, frame, start, position, end)
         ):
-            context.metrics.requests[api_key] += 1
             return end
         us = cost_us(api_key, end - position, is_async=entry.is_async)
         if us and not is_paid and not context.scans.budget.take_share(us):

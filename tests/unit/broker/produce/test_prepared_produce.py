@@ -1,105 +1,33 @@
-"""The fast way through Produce gives what the reference gives: the same bytes, here and in the log.
-
-Two brokers from one seed get the same frames; one of them has to take the long way.
-"""
+"""Runs of requests give what the general path of Produce gives: the same answers, the same logs."""
 
 import tracemalloc
-from collections.abc import Iterator
-from contextlib import contextmanager
 from random import Random
 
 import pytest
 
-from ottla.broker.handlers import produce as handler
 from ottla.broker.produce import prepared_produce
 from ottla.broker.wire.connection import SLICE_SECONDS, Connection
 from ottla.broker.wire.memory import LARGE_BYTES
 from ottla.model.errors import ErrorCode
 from ottla.model.principal import Principal
-from ottla.protocol.codec import decode, encode
+from ottla.protocol.codec import decode
 from ottla.protocol.header import RequestHeader, encode_request_header
 from ottla.protocol.messages import produce as wire
 from ottla.records.batch import Batch
 from ottla.records.record import read_records
 from ottla.simulation.world.selector import LOOK_SECONDS
+from tests.unit.broker.produce.pairs import Pair, frame_of, two_brokers
 from tests.unit.broker.requests import batch, produce_request
 from tests.unit.broker.serving import (
     BROKER_RESOURCE,
     LISTENER,
     TOPIC_RESOURCE,
-    Client,
     Closed,
-    World,
     serving,
 )
 
 VERSIONS = range(3, 14)
 FRAMES_BEYOND_A_SLICE = 2 + round(SLICE_SECONDS / LOOK_SECONDS)
-
-
-@contextmanager
-def two_brokers(
-    monkeypatch: pytest.MonkeyPatch, **settings: object
-) -> Iterator[tuple[World, World]]:
-    """The second has no fast path."""
-    with serving(**settings) as fast, serving(**settings) as reference:
-        with monkeypatch.context() as patched:
-            patched.delattr(handler, "raw_handler")
-            reference.topic("warm")
-            write_once(reference)
-        yield fast, reference
-
-
-def write_once(world: World) -> None:
-    """The handler's entry is made with its first request."""
-    world.client().ask(produce_request(batch(b"x"), "warm"), 3)
-
-
-def frame_of(request: wire.Request, version: int, correlation_id: int) -> bytes:
-    header = RequestHeader(0, version, correlation_id, "a client")
-    return encode_request_header(header) + encode(request, version)
-
-
-class Pair:
-    """One client of each broker, told the same."""
-
-    def __init__(self, worlds: tuple[World, World], **topic: object) -> None:
-        self.worlds = worlds
-        self.partitions = int(str(topic.get("partitions", 1)))
-        fast, _ = worlds
-        fast.topic("warm")
-        write_once(fast)
-        for world in worlds:
-            # No slices: they would end at different requests, and a connection that is closed has
-            # sent the answers of earlier slices.
-            world.host.selector.clock = lambda: 0.0
-            self.topic_id = world.topic("t", **topic)
-        self.clients = [Client(world, "PLAINTEXT", "client") for world in worlds]
-        self.count = 0
-
-    def tell(self, request: wire.Request, version: int, trailing: bytes = b"") -> None:
-        self.count += 1
-        frame = frame_of(request, version, self.count) + trailing
-        self.feed(frame)
-
-    def feed(self, frame: bytes) -> None:
-        for client, world in zip(self.clients, self.worlds, strict=True):
-            client.feed(frame)
-            world.settle()
-        self.compare()
-
-    def compare(self) -> None:
-        fast, reference = self.clients
-        assert fast.channel.sent == reference.channel.sent
-        assert fast.channel.is_open == reference.channel.is_open
-        for index in range(self.partitions):
-            first, second = (world.log_bytes(partition=index) for world in self.worlds)
-            assert first == second
-        if not fast.channel.is_open:
-            self.clients = [Client(world, "PLAINTEXT", "client") for world in self.worlds]
-
-    def topic(self, version: int) -> str | bytes:
-        return self.topic_id if version >= 13 else "t"
 
 
 def corrupt(records: bytearray) -> bytearray:
@@ -134,7 +62,7 @@ def cases() -> dict[str, bytes | bytearray | None]:
 
 
 @pytest.mark.parametrize("acks", [-1, 1, 0])
-def test_the_fast_way_is_the_reference_in_every_version(
+def test_runs_and_general_path_answer_alike_in_every_version(
     monkeypatch: pytest.MonkeyPatch, acks: int
 ) -> None:
     with two_brokers(monkeypatch) as worlds:
@@ -261,7 +189,7 @@ def test_bad_requests_are_answered_alike(monkeypatch: pytest.MonkeyPatch) -> Non
             pair.tell(request, version)
 
 
-def test_several_partitions_and_topics_take_the_long_way_to_the_same_end(
+def test_several_partitions_and_topics_are_served_alike(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with two_brokers(monkeypatch) as worlds:
@@ -547,3 +475,59 @@ def test_prefix_of_an_allowed_principal_does_not_serve_a_refused_one() -> None:
             refused.ask(produce_request(batch(b"a"), "t"), 12)
         allowed.ask(produce_request(batch(b"a"), "t"), 12)
         assert len(world.log_bytes()) == 4 * len(batch(b"a"))
+
+
+@pytest.mark.parametrize("partitions", [1, 2])
+def test_idempotent_batches_that_could_not_be_written_are_appended_once_when_sent_again(
+    partitions: int,
+) -> None:
+    """One partition goes as a run, two by the general path; both take the sequence back."""
+    with serving() as world:
+        world.topic("t", partitions)
+        client = world.client()
+
+        def send(sequence: int) -> list[int]:
+            parts = [
+                wire.PartitionProduceData(
+                    index,
+                    batch(
+                        b"%d" % sequence, producer_id=7, producer_epoch=0, base_sequence=sequence
+                    ),
+                )
+                for index in range(partitions)
+            ]
+            request = wire.Request(
+                acks=-1, timeout_ms=1000, topic_data=[wire.TopicProduceData("t", bytes(16), parts)]
+            )
+            (topic,) = client.ask(request, 12).responses
+            return [result.error_code for result in topic.partition_responses]
+
+        assert send(0) == [0] * partitions
+        assert send(1) == [0] * partitions
+        world.disk.capacity_bytes = world.disk.used_bytes + 10
+        assert send(2) == [ErrorCode.KAFKA_STORAGE_ERROR] * partitions
+        world.disk.capacity_bytes = 1 << 40
+        world.pass_ms(2000)
+        assert [send(2), send(2), send(3)] == [[0] * partitions] * 3
+        assert values_in(world.log_bytes()) == [b"0", b"1", b"2", b"3"]
+
+
+@pytest.mark.parametrize("size", [100, 5000, 50_000])
+def test_requests_of_several_partitions_stay_whole_until_they_are_written(size: int) -> None:
+    """Batches are appended where they were received: in the shared buffer, or a large frame."""
+    with serving() as world:
+        world.topic("t", 4)
+        clients = [world.client() for _ in range(10)]
+        for turn in range(3):
+            for number, client in enumerate(clients):
+                parts = [
+                    wire.PartitionProduceData(index, batch(bytes([turn, number, index]) * size))
+                    for index in range(4)
+                ]
+                topic = wire.TopicProduceData("t", bytes(16), parts)
+                client.send(wire.Request(acks=1, timeout_ms=1000, topic_data=[topic]), 12)
+            world.settle()
+        for index in range(4):
+            assert values_in(world.log_bytes(partition=index)) == [
+                bytes([turn, number, index]) * size for turn in range(3) for number in range(10)
+            ]

@@ -120,7 +120,8 @@ def test_zstd_is_plain_only_where_the_version_allows_it() -> None:
 def test_a_failed_answer_keeps_its_place() -> None:
     with serving() as world:
         prepared = prepared_for(world, 12)
-        answer = prepared.one_answer(77, 5, -1)
+        frame = memoryview(bytearray(frame_of(batch(b"a"), 12, 77)))
+        _, (answer,), *_ = place_run(prepared, frame, 0, len(frame), WallTime(world.now))
         failed = prepared.failed_answer(answer, 56)  # type: ignore[arg-type]
         assert failed[:8] == answer[:8]
         result = decode(wire.Response, failed[9:], 12).responses[0].partition_responses[0]
