@@ -75,22 +75,22 @@ class BlockingConnection:
 
     def receive(self) -> Any:  # noqa: ANN401  A response of the class that `send` was given.
         """The response to the oldest request; its bytes are valid until the next call."""
-        while not self._ready:
-            if self._protocol.failure is not None:
-                raise self._protocol.lost()
-            try:
-                count = self._socket.recv_into(self._protocol.buffer())
-            except OSError as error:
-                raise self._broken(error) from error
-            if not count:
-                raise self._fail(self._protocol.closed_by_peer())
-            try:
-                self._ready.extend(self._protocol.received(count))
-            except ClientError as error:
-                self._fail(error)
-                if not self._ready:
-                    raise
-        return self._ready.popleft()
+        ready, protocol = self._ready, self._protocol
+        if not ready and protocol.failure is not None:
+            raise protocol.lost()
+        try:
+            while not ready:
+                count = self._socket.recv_into(protocol.buffer())
+                if not count:
+                    raise protocol.closed_by_peer()
+                ready.extend(protocol.received(count))
+        except OSError as error:
+            raise self._broken(error) from error
+        except ClientError as error:
+            self._fail(error)
+            if not ready:
+                raise
+        return ready.popleft()
 
     def _broken(self, error: OSError) -> ClientError:
         if isinstance(error, TimeoutError):

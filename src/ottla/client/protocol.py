@@ -6,7 +6,7 @@ seam, `blocking_connection` over a socket) only move bytes and wait.
 """
 
 from collections import deque
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 from ottla import __version__
@@ -119,14 +119,13 @@ class ClientProtocol:
         """Where the next bytes are to be received."""
         return self._frames.buffer()
 
-    def received(self, count: int) -> Iterator[Any]:
+    def received(self, count: int) -> Iterable[Any]:
         """The responses that `count` bytes in `buffer()` complete; ClientError ends the connection.
 
         Lazy: responses before malformed bytes are still given out.
         """
         try:
-            for frame in self._frames.received(count):
-                yield self._decode(frame)
+            frames = self._frames.received(count)
         except BadFrameSize as error:
             if error.size < 0 or not self.api_versions.api_keys:
                 raise self._unreadable(error) from error
@@ -134,8 +133,7 @@ class ClientProtocol:
                 f"{self.address} answers with {error.size} bytes, and no more than"
                 f" {FRAME_BYTES_MAX} are read at once: a record batch is too large"
             ) from error
-        except ProtocolError as error:
-            raise self._unreadable(error) from error
+        return self._decoded(frames) if frames else ()  # Mostly: a part of a large response.
 
     def lost(self) -> ConnectionLost:
         """What a request gets that is sent after the end."""
@@ -152,6 +150,13 @@ class ClientProtocol:
 
     def _unreadable(self, error: ProtocolError) -> ConnectionLost:
         return ConnectionLost(f"{self.address} sent what cannot be read: {error}")
+
+    def _decoded(self, frames: list[memoryview]) -> Iterator[Any]:
+        try:
+            for frame in frames:
+                yield self._decode(frame)
+        except ProtocolError as error:
+            raise self._unreadable(error) from error
 
     def _decode(self, frame: memoryview) -> Any:  # noqa: ANN401  The class that `encode` was given.
         if not self._expected:

@@ -161,7 +161,7 @@ def test_responses_before_malformed_bytes_are_given_out() -> None:
     ask(protocol)
     data += b"\x00\x00\x00\x05\x00\x00\x00\x63\x00"
     protocol.buffer()[: len(data)] = data
-    found = protocol.received(len(data))
+    found = iter(protocol.received(len(data)))
     assert next(found).producer_id == 1
     with pytest.raises(ConnectionLost):
         next(found)
