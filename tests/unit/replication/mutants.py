@@ -115,7 +115,7 @@ class BelievesTheHighWatermark(Follower):
 
     __slots__ = ()
 
-    def _heard(self, high_watermark: Offset) -> None:
+    def _processed(self, high_watermark: Offset) -> None:
         self.high_watermark = max(self.high_watermark, high_watermark)
 
 
