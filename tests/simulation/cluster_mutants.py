@@ -128,7 +128,7 @@ def does_not_notice_a_power_loss(patch: pytest.MonkeyPatch) -> None:
 
 def leaves_isrs_to_unheard_brokers(patch: pytest.MonkeyPatch) -> None:
     """A broker that restarts leaves to others that may have lost power, and were not heard."""
-    patch.setattr(elections, "_is_left_to_unheard", lambda *_: False)
+    patch.setattr(elections, "_is_left_to_uncontacted", lambda *_: False)
 
 
 def votes_twice(patch: pytest.MonkeyPatch) -> None:
