@@ -4,21 +4,18 @@ import os
 import resource
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from ottla import __version__
 from ottla.broker.metrics.metrics import Metrics
+from ottla.broker.node.broker import Broker
 from ottla.broker.partitions.replicated_partition import ReplicatedPartition
 from ottla.env.turns import Turns
 from ottla.replication.leader import Leader
 
-if TYPE_CHECKING:
-    from ottla.broker.node.broker import Broker
-
 BYTES_PER_MAXRSS = 1 if sys.platform == "darwin" else 1024
 
 
-def add_gauges(broker: "Broker") -> None:
+def add_gauges(broker: Broker) -> None:
     """Name everything once; nothing is read before someone asks."""
     add, directories = broker.metrics.add_gauge, broker.directories
     add("ottla_info", "The version that runs.", lambda: {__version__: 1}, label="version")
@@ -77,7 +74,7 @@ def add_turns(metrics: Metrics, turns: Turns) -> None:
     )
 
 
-def _add_cleaner(broker: "Broker") -> None:
+def _add_cleaner(broker: Broker) -> None:
     add, count = broker.metrics.add_gauge, broker.metrics.add_counter
     count(
         "ottla_damaged_logs_total",
@@ -101,7 +98,7 @@ def _add_cleaner(broker: "Broker") -> None:
     )
 
 
-def _add_replication(broker: "Broker") -> None:
+def _add_replication(broker: Broker) -> None:
     add = broker.metrics.add_gauge
 
     def replicated() -> Iterator[ReplicatedPartition]:
@@ -146,7 +143,7 @@ def _add_replication(broker: "Broker") -> None:
     )
 
 
-def _add_elections(broker: "Broker") -> None:
+def _add_elections(broker: Broker) -> None:
     count, proposals = broker.metrics.add_counter, broker.replicas.proposals
     count(
         "ottla_isr_shrinks_total", "Replicas that fell out of sync here.", lambda: proposals.shrunk

@@ -2,8 +2,7 @@
 
 import asyncio
 from dataclasses import dataclass, field
-from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -26,6 +25,19 @@ from ottla.protocol.messages import describe_configs as wire
 from tests.unit.broker.serving import serving
 
 
+class Scans:
+    def __init__(self) -> None:
+        self.budget = TurnBudget(
+            lambda refill: asyncio.get_running_loop().call_soon(refill), lambda: Monotonic(0)
+        )
+
+
+class Context(NamedTuple):
+    """As much of a request as the handler looks at."""
+
+    version: int
+
+
 @dataclass
 class Node:
     """As much of a broker as the handler looks at."""
@@ -35,13 +47,7 @@ class Node:
     )
     image: ClusterImage = field(default_factory=ClusterImage)
     node_id: int = 1
-    scans: Any = field(
-        default_factory=lambda: SimpleNamespace(
-            budget=TurnBudget(
-                lambda refill: asyncio.get_running_loop().call_soon(refill), lambda: Monotonic(0)
-            )
-        )
-    )
+    scans: Scans = field(default_factory=lambda: Scans())
 
 
 @pytest.fixture
@@ -60,7 +66,7 @@ def node() -> Node:
 
 
 def answer(node: Node, request: wire.Request, version: int = 4) -> wire.Response:
-    context: Any = SimpleNamespace(version=version)
+    context: Any = Context(version)
     encoded = asyncio.run(handle(request, context, node))  # type: ignore[arg-type]
     assert encoded.of is wire.Response
     return decode(wire.Response, encoded.body, version)
@@ -183,7 +189,7 @@ def test_what_is_encoded_in_parts_is_what_would_be_encoded_at_once(
     resources = [wire.DescribeConfigsResource(TOPIC_RESOURCE, "t", ["flush.ms"]), *groups(200)]
     response = answer(node, wire.Request(resources, include_synonyms=True), version)
     assert len(response.results) == 201
-    context: Any = SimpleNamespace(version=version)
+    context: Any = Context(version)
     request = wire.Request(resources, include_synonyms=True)
     encoded = asyncio.run(handle(request, context, node))  # type: ignore[arg-type]
     assert encoded.body == encode(response, version)
