@@ -35,7 +35,7 @@ VOCABULARY = ("ottla.model.", "ottla.protocol.messages")
 COMPOSITION_ROOTS = {
     "broker/handlers/context.py": "one protocol that names the context of every room",
     "broker/node/broker.py": "constructs every part of a broker",
-    "broker/node/running.py": "constructs the environment of a broker's process",
+    "broker/node/process.py": "constructs the environment of a broker's process",
     "cli/app.py": "the table of commands",
     "groups/coordinator.py": "routes each command of a group to its subject",
     "quorum/machine.py": "routes each event of the quorum to its subject",

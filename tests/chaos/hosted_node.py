@@ -6,13 +6,13 @@ It cuts itself off from everyone at SIGUSR1 and comes back at SIGUSR2.
 import signal
 from dataclasses import replace
 
-from ottla.broker.node import running
+from ottla.broker.node import process
 from ottla.cli.main import main
 from ottla.env.environment import Environment
 from ottla.env.loop import DispatchLoop
 from ottla.testing.isolation import CuttableNetwork
 
-_real_environment = running.real_environment
+_real_environment = process.real_environment
 
 
 def _cuttable_environment(loop: DispatchLoop) -> Environment:
@@ -24,5 +24,5 @@ def _cuttable_environment(loop: DispatchLoop) -> Environment:
 
 
 if __name__ == "__main__":
-    running.real_environment = _cuttable_environment
+    process.real_environment = _cuttable_environment
     main()

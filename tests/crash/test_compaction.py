@@ -15,7 +15,7 @@ from ottla.records.batch import Batch
 from ottla.records.record import Record, build_batch, read_records
 from ottla.simulation.world.disk import Crashed, SimulatedDisk
 from ottla.storage.cleanable import cleanable
-from ottla.storage.cleaning import Cleaning, CleaningLimits
+from ottla.storage.compaction import Cleaning, CleaningLimits
 from ottla.storage.directory import LogDirectory
 from ottla.storage.directory_loader import load_logs
 from ottla.storage.log import Log

@@ -17,7 +17,7 @@ from ottla.model.types import Offset, TopicPartition, Uuid, WallTime
 from ottla.storage.checkpoints import Checkpoints, Draft
 from ottla.storage.config import LogConfig
 from ottla.storage.directory_names import DirectoryKind, marked_name
-from ottla.storage.hosted import Replica, note_hosted, write_hosted
+from ottla.storage.hosted_replicas import Replica, note_hosted, write_hosted
 from ottla.storage.identity import (
     META_PROPERTIES,
     MetaProperties,
@@ -31,7 +31,7 @@ from ottla.storage.log import Log
 from ottla.storage.new_log import make_files, open_new_log, write_partition_metadata
 from ottla.storage.open_files import OpenFiles
 from ottla.storage.run_marks import RunMarks
-from ottla.storage.syncing import sync_together
+from ottla.storage.sync_work import sync_together
 
 METADATA_TOPIC: Final = "__cluster_metadata"
 RESERVE_BYTES: Final = 256 * 1024 * 1024

@@ -15,7 +15,7 @@ from ottla.storage.directory import METADATA_TOPIC, LogDirectory
 from ottla.storage.directory_names import DirectoryKind, parse_directory_name
 from ottla.storage.existing_log import open_log
 from ottla.storage.files import PARTITION_METADATA
-from ottla.storage.hosted import read_hosted, write_hosted
+from ottla.storage.hosted_replicas import read_hosted, write_hosted
 from ottla.storage.log import Log
 from ottla.storage.recovery import Progress
 

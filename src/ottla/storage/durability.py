@@ -10,7 +10,7 @@ from ottla.model.types import Offset
 from ottla.storage.epochs import LeaderEpochs
 from ottla.storage.files import LEADER_EPOCHS
 from ottla.storage.segments import Segments
-from ottla.storage.syncing import EpochsToWrite, Syncable
+from ottla.storage.sync_work import EpochsToWrite, Syncable
 
 
 class Durability:

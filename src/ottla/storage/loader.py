@@ -23,7 +23,7 @@ from ottla.storage.files import (
     parse_file_name,
 )
 from ottla.storage.index import RELATIVE_OFFSET_MAX
-from ottla.storage.interrupted import InterruptedWork
+from ottla.storage.interrupted_work import InterruptedWork
 from ottla.storage.open_files import OpenFiles
 from ottla.storage.producer_history import replay
 from ottla.storage.producer_snapshot import read_newest_snapshot, snapshots_in

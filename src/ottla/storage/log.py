@@ -21,10 +21,10 @@ from ottla.storage.durability import Durability
 from ottla.storage.epochs import LeaderEpochs
 from ottla.storage.producer_history import complete_transaction, reload_producers
 from ottla.storage.producer_state import Completed, Producers
-from ottla.storage.rolling import Rolling, next_base_offset
+from ottla.storage.roll_policy import Rolling, next_base_offset
 from ottla.storage.segment import Segment
 from ottla.storage.segments import Segments
-from ottla.storage.syncing import Syncable, sync_all
+from ottla.storage.sync_work import Syncable, sync_all
 from ottla.storage.transaction_index import AbortedTransaction
 
 

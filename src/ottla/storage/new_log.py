@@ -16,7 +16,7 @@ from ottla.storage.open_files import OpenFiles
 from ottla.storage.producer_state import Producers
 from ottla.storage.segment import Segment
 from ottla.storage.segments import Segments
-from ottla.storage.syncing import DirectoryToSync, PathToSync
+from ottla.storage.sync_work import DirectoryToSync, PathToSync
 
 FIRST_OFFSET = 0
 

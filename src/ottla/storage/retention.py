@@ -6,7 +6,7 @@ from ottla.model.types import Offset, WallTime
 from ottla.storage.config import LogConfig
 from ottla.storage.log import Log
 from ottla.storage.segment import Segment
-from ottla.storage.syncing import Syncable
+from ottla.storage.sync_work import Syncable
 
 
 def delete_old_segments(log: Log, now: WallTime, high_watermark: Offset) -> Iterator[Syncable]:

@@ -17,8 +17,8 @@ from ottla.storage.open_files import OpenFiles
 from ottla.storage.producer_snapshot import write_snapshot
 from ottla.storage.producer_state import Producer
 from ottla.storage.segment import Segment
-from ottla.storage.swapping import discard, swap_in
-from ottla.storage.syncing import DirectoryToSync, PathToSync, Syncable
+from ottla.storage.segment_swap import discard, swap_in
+from ottla.storage.sync_work import DirectoryToSync, PathToSync, Syncable
 from ottla.storage.transaction_index import AbortedTransaction
 
 DUE_AT_ONCE: Final = 0

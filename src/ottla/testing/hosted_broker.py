@@ -7,9 +7,9 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from ottla.broker.node.auto_format import prepare_up
 from ottla.broker.node.broker import Broker
-from ottla.broker.node.preparation import prepare_up
-from ottla.broker.node.running import real_environment
+from ottla.broker.node.process import real_environment
 from ottla.broker.settings.settings import Settings, zero_configuration
 from ottla.env.environment import Environment
 from ottla.env.loop import DispatchLoop

@@ -9,7 +9,7 @@ from typing import Any
 
 from ottla.broker.controller.metadata_log import MetadataLogSettings
 from ottla.broker.controller.quorum_driver import QuorumDriver
-from ottla.broker.node.formatting import Format, bootstrap_records, format_directories
+from ottla.broker.node.directory_format import Format, bootstrap_records, format_directories
 from ottla.env.environment import Environment
 from ottla.env.workers import InlineWorkers
 from ottla.metadata.decisions.context import ControllerSettings

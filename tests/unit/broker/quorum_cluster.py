@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from ottla.broker.node.auto_format import format_for
 from ottla.broker.node.broker import Broker
-from ottla.broker.node.formatting import format_directories
-from ottla.broker.node.preparation import format_for
+from ottla.broker.node.directory_format import format_directories
 from ottla.broker.settings.settings import Settings, zero_configuration
 from ottla.env.environment import Environment
 from ottla.env.workers import InlineWorkers

@@ -16,8 +16,8 @@ import pytest
 
 from ottla.broker.machines.answer import Answer
 from ottla.broker.node import broker as server
+from ottla.broker.node.auto_format import prepare_up
 from ottla.broker.node.broker import Broker
-from ottla.broker.node.preparation import prepare_up
 from ottla.broker.partitions.replicated_partition import ReplicatedPartition
 from ottla.broker.settings.settings import Settings, zero_configuration
 from ottla.client.connection import Connection

@@ -11,8 +11,8 @@ from importlib import import_module
 from random import Random
 from typing import Any
 
+from ottla.broker.node.auto_format import prepare_up
 from ottla.broker.node.broker import Broker
-from ottla.broker.node.preparation import prepare_up
 from ottla.broker.settings.settings import Settings, zero_configuration
 from ottla.broker.wire.connection import Connection
 from ottla.env.environment import Environment

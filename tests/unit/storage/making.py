@@ -10,7 +10,7 @@ from ottla.records.scan import ScanBudget
 from ottla.simulation.world.disk import SimulatedDisk
 from ottla.storage import existing_log
 from ottla.storage.cleanable import cleanable
-from ottla.storage.cleaning import Cleaning, CleaningLimits
+from ottla.storage.compaction import Cleaning, CleaningLimits
 from ottla.storage.config import LogConfig
 from ottla.storage.deletion import remove_paths
 from ottla.storage.index import TimestampedOffset

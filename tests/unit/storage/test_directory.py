@@ -7,7 +7,7 @@ from ottla.model.types import WallTime
 from ottla.storage.checkpoints import CLEANED, HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS
 from ottla.storage.deletion import remove_paths
 from ottla.storage.directory import DirectoryRefused, LogDirectory
-from ottla.storage.hosted import HOSTED
+from ottla.storage.hosted_replicas import HOSTED
 from ottla.storage.new_log import make_files
 from tests.unit.storage.directories import (
     CONFIG,

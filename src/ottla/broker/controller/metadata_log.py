@@ -35,7 +35,7 @@ from ottla.storage.deletion import remove_paths
 from ottla.storage.existing_log import open_log
 from ottla.storage.log import Log
 from ottla.storage.retention import delete_old_segments
-from ottla.storage.syncing import sync_all
+from ottla.storage.sync_work import sync_all
 
 METADATA_PARTITION: Final = TopicPartition(METADATA_TOPIC, 0)
 READ_BYTES: Final = 4 * 1024 * 1024

@@ -24,7 +24,7 @@ from ottla.broker.liveness.lifecycle import Lifecycle
 from ottla.broker.liveness.peer_liveness import PeerLiveness
 from ottla.broker.metrics.cluster_gauges import ClusterGauges
 from ottla.broker.metrics.metrics import Metrics
-from ottla.broker.node.formatting import bootstrap_records
+from ottla.broker.node.directory_format import bootstrap_records
 from ottla.broker.node.housekeeping import Housekeeping
 from ottla.broker.partitions.cleaner import Cleaner
 from ottla.broker.partitions.log_directories import LogDirectories

@@ -11,8 +11,8 @@ from types import MappingProxyType
 from typing import Final
 
 from ottla.broker.controller.metadata_log import FormatRefused
-from ottla.broker.node.formatting import Format, format_directories
-from ottla.broker.node.preparation import RandomBytes
+from ottla.broker.node.auto_format import RandomBytes
+from ottla.broker.node.directory_format import Format, format_directories
 from ottla.broker.settings.endpoints import parse_host_port
 from ottla.broker.settings.properties import parse_properties
 from ottla.env.disk import Disk

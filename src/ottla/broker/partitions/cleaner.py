@@ -18,8 +18,8 @@ from ottla.broker.partitions.log_directories import LogDirectories
 from ottla.broker.partitions.partitions import Partitions
 from ottla.model.errors import Damaged, Refusal
 from ottla.storage.cleanable import Cleanable, cleanable
-from ottla.storage.cleaning import Cleaning, CleaningLimits
-from ottla.storage.swapping import discard
+from ottla.storage.compaction import Cleaning, CleaningLimits
+from ottla.storage.segment_swap import discard
 
 if TYPE_CHECKING:
     from ottla.broker.partitions.partition import Partition

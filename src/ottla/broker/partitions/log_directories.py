@@ -22,7 +22,7 @@ from ottla.storage.deletion import remove_paths
 from ottla.storage.directory import LogDirectory
 from ottla.storage.log import Log
 from ottla.storage.new_log import make_files
-from ottla.storage.syncing import NotWritten
+from ottla.storage.sync_work import NotWritten
 
 logger = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from ottla.broker.partitions.partition import Partition
 from ottla.env.workers import Workers
 from ottla.model.types import TopicPartition
 from ottla.storage.log import Log
-from ottla.storage.syncing import Syncable, sync_all
+from ottla.storage.sync_work import Syncable, sync_all
 
 Spawn = Callable[[Coroutine[Any, Any, None]], None]
 

@@ -19,7 +19,7 @@ from ottla.model.types import TopicPartition
 from ottla.storage.config import LogConfig
 from ottla.storage.directory import LogDirectory
 from ottla.storage.directory_loader import load_logs
-from ottla.storage.hosted import Replica
+from ottla.storage.hosted_replicas import Replica
 
 logger = logging.getLogger(__name__)
 

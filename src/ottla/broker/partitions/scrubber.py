@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from ottla.broker.context import BrokerContext
 from ottla.broker.partitions.partitions import Partitions
 from ottla.model.errors import Damaged
-from ottla.storage.scrubbing import check_batches
+from ottla.storage.segment_scrub import check_batches
 
 if TYPE_CHECKING:
     from ottla.broker.partitions.partition import Partition

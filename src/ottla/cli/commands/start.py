@@ -4,7 +4,7 @@ from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from functools import partial
 
-from ottla.broker.node.preparation import prepare_start
+from ottla.broker.node.auto_format import prepare_start
 from ottla.cli.tasks.serve import serve
 from ottla.cli.tasks.settings_file import add_settings_options, load_file
 

@@ -4,7 +4,7 @@ from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ottla.broker.node.preparation import prepare_up
+from ottla.broker.node.auto_format import prepare_up
 from ottla.broker.settings.error import SettingsError
 from ottla.broker.settings.settings import zero_configuration
 from ottla.cli.tasks.serve import serve

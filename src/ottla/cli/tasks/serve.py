@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ottla import __version__
 from ottla.broker.node.log_lines import configure_logging, spelled_out
-from ottla.broker.node.running import Prepare, StartRefused, run
+from ottla.broker.node.process import Prepare, StartRefused, run
 from ottla.broker.settings.error import SettingsError
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ import logging
 from collections.abc import Callable
 from random import Random
 
+from ottla.broker.node.auto_format import prepare_up
 from ottla.broker.node.broker import Broker
-from ottla.broker.node.preparation import prepare_up
 from ottla.broker.settings.settings import Settings
 from ottla.env.environment import Environment
 from ottla.model.errors import Damaged, Refusal

@@ -10,7 +10,7 @@ from random import Random
 from typing import Final
 
 from ottla.broker.node.broker import Broker
-from ottla.broker.node.formatting import Format, format_directories
+from ottla.broker.node.directory_format import Format, format_directories
 from ottla.broker.node.local_cluster import CONTROLLER, FEATURES, LocalCluster, Node
 from ottla.broker.settings.settings import Settings, zero_configuration
 from ottla.env.network import Address

@@ -29,7 +29,7 @@ from ottla.quorum.log_view import NeedsSnapshot, OffsetAndEpoch, compare
 from ottla.quorum.voters import Address, Voter, Voters
 from ottla.records.batch import Batch
 from ottla.storage.checkpoint import encode_epochs, replace_file
-from ottla.storage.syncing import DirectoryToSync
+from ottla.storage.sync_work import DirectoryToSync
 from tests.unit.broker.driving import LOG, ONE, SEGMENT, Node, run
 
 STATIC = Voters.of([Voter(ONE, ZERO_UUID, {"CONTROLLER": Address("h", 9093)})])

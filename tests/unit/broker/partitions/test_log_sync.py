@@ -11,7 +11,7 @@ from ottla.broker.partitions.partition import Partition
 from ottla.env.workers import InlineWorkers
 from ottla.model.errors import ErrorCode
 from ottla.protocol.messages import create_topics
-from ottla.storage.syncing import DirectoryToSync, Syncable, sync_all
+from ottla.storage.sync_work import DirectoryToSync, Syncable, sync_all
 from tests.unit.broker.requests import batch, only, produce_request, write
 from tests.unit.broker.serving import HeldWorkers, serving
 

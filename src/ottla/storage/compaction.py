@@ -20,7 +20,7 @@ from ottla.storage.files import CLEANED
 from ottla.storage.offset_map import OffsetMap
 from ottla.storage.open_files import OpenFiles
 from ottla.storage.segment import Segment, scan
-from ottla.storage.syncing import PathToSync
+from ottla.storage.sync_work import PathToSync
 
 if TYPE_CHECKING:
     from ottla.storage.log import Log

@@ -7,7 +7,7 @@ from ottla.model.types import WallTime
 from ottla.storage.config import LogConfig
 from ottla.storage.index import RELATIVE_OFFSET_MAX
 from ottla.storage.open_files import OpenFiles
-from ottla.storage.rolling import Rolling, next_base_offset
+from ottla.storage.roll_policy import Rolling, next_base_offset
 from ottla.storage.segment import Segment
 from tests.unit.storage.making import DIRECTORY, NOW, make_batch, make_disk
 

@@ -1,7 +1,7 @@
 from random import Random
 
 from ottla.simulation.world.disk import SimulatedDisk
-from ottla.storage.hosted import HOSTED, note_hosted, read_hosted, write_hosted
+from ottla.storage.hosted_replicas import HOSTED, note_hosted, read_hosted, write_hosted
 
 ONE = (bytes(range(16)), 0)
 TWO = (bytes(range(16)), 12)

@@ -6,7 +6,7 @@ import socket
 import pytest
 
 from ottla.broker.controller.metadata_log import FormatRefused
-from ottla.broker.node.running import explained
+from ottla.broker.node.process import explained
 from ottla.broker.settings.settings import Settings, zero_configuration
 
 SETTINGS = Settings.load(zero_configuration("data", port=9092))

@@ -11,7 +11,7 @@ from ottla.model.types import WallTime
 from ottla.records.batch import Batch
 from ottla.records.record import Record, build_batch, read_records
 from ottla.storage.cleanable import cleanable
-from ottla.storage.cleaning import STEP_RECORDS, Cleaning, CleaningLimits
+from ottla.storage.compaction import STEP_RECORDS, Cleaning, CleaningLimits
 from ottla.storage.log import Log
 from ottla.storage.offset_map import ENTRY_BYTES
 from tests.unit.storage.making import (

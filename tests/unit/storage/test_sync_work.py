@@ -3,7 +3,7 @@ import errno
 import pytest
 
 from ottla.storage.checkpoint import decode_epochs
-from ottla.storage.syncing import (
+from ottla.storage.sync_work import (
     TOGETHER_MIN,
     DirectoryToSync,
     EpochsToWrite,

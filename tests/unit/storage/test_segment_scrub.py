@@ -8,8 +8,8 @@ from ottla.model.errors import Damaged
 from ottla.records.batch import ASSIGNED, LOG_OVERHEAD_BYTES
 from ottla.records.record import Record, build_batch
 from ottla.simulation.world.disk import SimulatedDisk
-from ottla.storage import scrubbing
-from ottla.storage.scrubbing import check_batches
+from ottla.storage import segment_scrub
+from ottla.storage.segment_scrub import check_batches
 
 PATH = "/00000000000000000007.log"
 OFFSETS = range(7, 7 + 10)
@@ -38,7 +38,7 @@ def test_what_is_whole_is_read_in_steps() -> None:
 
 
 def test_a_step_of_small_batches_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scrubbing, "BATCHES_MAX", 4)
+    monkeypatch.setattr(segment_scrub, "BATCHES_MAX", 4)
     assert check_batches(disk_with(10).open(PATH), 0, 10 * SIZE, OFFSETS, 1 << 20) == 4 * SIZE
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from ottla.broker.controller.metadata_log import FormatRefused
-from ottla.broker.node.formatting import (
+from ottla.broker.node.directory_format import (
     Format,
     bootstrap_records,
     format_directories,

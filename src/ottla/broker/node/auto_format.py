@@ -8,7 +8,7 @@ has to say so with `ottla format`.
 from collections.abc import Callable
 
 from ottla.broker.controller.metadata_log import FormatRefused
-from ottla.broker.node.formatting import Format, format_directories, may_format_unasked
+from ottla.broker.node.directory_format import Format, format_directories, may_format_unasked
 from ottla.broker.settings.settings import Settings
 from ottla.env.disk import Disk
 from ottla.metadata.image.ids import new_uuid

@@ -1,7 +1,7 @@
 """What the names in a directory say of work that was not finished."""
 
 from ottla.simulation.world.disk import SimulatedDisk
-from ottla.storage.interrupted import InterruptedWork
+from ottla.storage.interrupted_work import InterruptedWork
 from tests.unit.storage.making import DIRECTORY, make_batch, make_disk
 
 ZERO, FIVE, NINE = (f"{offset:020d}" for offset in (0, 5, 9))

@@ -2,11 +2,11 @@
 
 from ottla.model.types import WallTime
 from ottla.storage.cleanable import cleanable
-from ottla.storage.cleaning import Cleaning, CleaningLimits
+from ottla.storage.compaction import Cleaning, CleaningLimits
 from ottla.storage.deletion import Deletion, remove_paths
 from ottla.storage.log import Log
 from ottla.storage.segment import Segment
-from ottla.storage.swapping import discard, swap_in
+from ottla.storage.segment_swap import discard, swap_in
 from tests.unit.storage.making import DIRECTORY, NOW, fill, make_disk, open_log
 
 
