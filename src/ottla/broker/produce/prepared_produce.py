@@ -117,7 +117,7 @@ class PreparedProduces:
             return position
         if limit - position > connection.frame_bytes_max + 4:
             return position  # One of them may be longer than is allowed: each is looked at alone.
-        is_slow = prepared.is_slow
+        is_slow = prepared.acks_all and prepared.partition.is_slow
         if is_slow and prepared.partition.is_under_min_isr:
             return position
         now, run, total_bytes = self._now or self._look_at_clock(), None, 0
@@ -146,10 +146,13 @@ class PreparedProduces:
         if end >= limit or len(run.answers) >= RUN_REQUESTS_MAX:
             return None
         found = self._by_prefix.get(bytes(frame[position + 4 + _HEAD_BYTES : end]))
-        return found if found is not None and found.acks == run.acks and not found.is_slow else None
+        if found is None or found.acks != run.acks or (found.acks_all and found.partition.is_slow):
+            return None
+        return found
 
     def _expect(self, run: Run) -> None:
-        run.place.connection.expect(run.place)
+        place = run.place
+        place.connection.replies.append(place)
 
     def _look_at_clock(self) -> WallTime:
         self._now = self._context.env.clock.wall()

@@ -75,6 +75,7 @@ class Prepared:
         "_shapes",
         "_spend",
         "acks",
+        "acks_all",
         "answer",
         "answer_size",
         "answer_start",
@@ -104,6 +105,7 @@ class Prepared:
         self.prefix = prefix  # From behind the correlation id to the size of the records.
         self.partition = partition
         self.acks = acks
+        self.acks_all = acks == ACKS_ALL
         self.timeout_ms = timeout_ms
         self.version = version
         self.codec_max = Codec.ZSTD if version >= ZSTD_SINCE_VERSION else Codec.ZSTD - 1
@@ -131,11 +133,6 @@ class Prepared:
         layout = Struct(f">ii{len(self.answer_start)}sq{end_bytes}s")
         self.answer = layout.pack
         self.answer_size = layout.size - 4
-
-    @property
-    def is_slow(self) -> bool:
-        """Whether an append may have to wait for more than this loop turn."""
-        return self.acks == ACKS_ALL and self.partition.is_slow
 
     def shape_of(self, frame_size: int) -> "Shape | None":
         """How a request of this size lies; None if none of this kind has this size."""
@@ -235,7 +232,9 @@ class Run(Waiting):
         return self._is_failed
 
     def _send(self) -> None:
-        self.place.complete((b"".join(self.answers),))
+        place = self.place
+        place.pieces = (b"".join(self.answers),)
+        place.connection.replied(place)
 
     def _failed_answer(self, prepared: Prepared, answer: bytes, code: ErrorCode) -> bytes:
         failed, version = prepared.failed_answer(answer, code), prepared.version
