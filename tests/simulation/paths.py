@@ -162,7 +162,6 @@ def _storage(patch: pytest.MonkeyPatch, counts: Counter[str]) -> None:
     patch.setattr(Cleaner, "_clean", cleaned)
     _before(patch, Segments, "drop_oldest", dropping)
     patch.setattr("ottla.storage.loader.recover", recovery.recover)
-    from ottla.storage import loading
 
     _after(patch, loading, "recover", recovered)
 
