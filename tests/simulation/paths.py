@@ -22,7 +22,7 @@ from ottla.protocol.metadata_records import PartitionChangeRecord
 from ottla.records.batch import Batch
 from ottla.replication.leader import Leader
 from ottla.simulation.clients.pipelined_producer import PipelinedProducer
-from ottla.storage import recovery
+from ottla.storage import loader, recovery
 from ottla.storage.log import Log
 from ottla.storage.producer_state import Duplicate, Producers
 from ottla.storage.segments import Segments
@@ -162,8 +162,7 @@ def _storage(patch: pytest.MonkeyPatch, counts: Counter[str]) -> None:
     patch.setattr(Cleaner, "_clean", cleaned)
     _before(patch, Segments, "drop_oldest", dropping)
     patch.setattr("ottla.storage.loader.recover", recovery.recover)
-
-    _after(patch, loading, "recover", recovered)
+    _after(patch, loader, "recover", recovered)
 
 
 def _metadata(patch: pytest.MonkeyPatch, counts: Counter[str]) -> None:
