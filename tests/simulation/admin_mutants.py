@@ -12,6 +12,7 @@ from ottla.broker.replicas import fetcher as replica_fetcher
 from ottla.client import unpacking
 from ottla.env.disk import Buffer
 from ottla.metadata.decisions import config_changes
+from ottla.metadata.decisions.sessions import Sessions
 from ottla.model.errors import Refusal
 from ottla.model.types import Offset
 from ottla.records.batch import Batch, walk_batches
@@ -20,6 +21,11 @@ from ottla.records.batch import Batch, walk_batches
 def keeps_the_elr_under_another_minimum(patch: pytest.MonkeyPatch) -> None:
     """A change of min.insync.replicas leaves replicas eligible that may lack committed records."""
     patch.setattr(config_changes, "cleared", lambda *_: [])
+
+
+def hands_over_to_silent_brokers(patch: pytest.MonkeyPatch) -> None:
+    """A stopping broker is replaced by others that were heard before, and have lost power since."""
+    patch.setattr(Sessions, "has_read_announcement", lambda self, _, n: self.has_contacted(n))
 
 
 class _Unchecked:

@@ -58,6 +58,14 @@ def shifting_plan(seed: int, rates: Rates) -> Plan:
     return replace(lagging_plan(seed, rates), seconds=6.0)
 
 
+def stopping_plan(seed: int, rates: Rates) -> Plan:
+    """The busy one whose records one replica in sync may acknowledge alone, with long sessions."""
+    plan = busy_plan(seed, rates)
+    settings = plan.settings | {"broker.session.timeout.ms": "9000"}
+    configs = plan.topic_configs | {"min.insync.replicas": "1"}
+    return replace(plan, seconds=8.0, settings=settings, topic_configs=configs)
+
+
 def rotting_plan(seed: int, rates: Rates) -> Plan:
     """The busy one with segments that are sealed and checkpointed soon, so that they can rot."""
     plan = busy_plan(seed, rates)

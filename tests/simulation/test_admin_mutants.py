@@ -8,11 +8,18 @@ import pytest
 from ottla.simulation.plans.plan import Plan, Rates
 from ottla.simulation.runs.run import Failure, simulate
 from tests.simulation import admin_mutants as mutants
-from tests.simulation.plans import resized_plan, rotting_plan, shifting_group_plan, shifting_plan
+from tests.simulation.plans import (
+    resized_plan,
+    rotting_plan,
+    shifting_group_plan,
+    shifting_plan,
+    stopping_plan,
+)
 
 MIN_ISR = Rates(min_isr_change=3.0, kill=1.5, power_loss=0.3)
 BELOW_MIN_ISR = Rates(min_isr_change=3.0, kill=1.5)
 RESIZED = Rates(reassignment=3.0)
+STOPS = Rates(power_loss=1.5, clean_restart=2.0)
 ROT = Rates(bit_rot=3.0, reassignment=3.0)
 
 
@@ -34,6 +41,7 @@ def quiet() -> Iterator[None]:
             BELOW_MIN_ISR,
             5,
         ),
+        (mutants.hands_over_to_silent_brokers, stopping_plan, STOPS, 10),
         (mutants.starts_from_the_checkpoint, resized_plan, RESIZED, 2),
         (mutants.replicates_damaged_batches, rotting_plan, ROT, 6),
         (mutants.believes_damaged_batches, rotting_plan, ROT, 2),
@@ -59,5 +67,6 @@ def test_a_bug_is_found_within_a_few_seeds(
 def test_without_a_bug_the_same_runs_pass() -> None:
     simulate(1, shifting_plan(1, MIN_ISR))
     simulate(1, shifting_group_plan(1, BELOW_MIN_ISR))
+    simulate(0, stopping_plan(0, STOPS))
     simulate(1, resized_plan(1, RESIZED))
     simulate(1, rotting_plan(1, ROT))

@@ -128,7 +128,7 @@ class Segments:
         if is_shorter:
             active = self._reopened(self.all[last])  # It may fail: first, while all is as it was.
             for segment in reversed(self.all[last + 1 :]):
-                self.deletion.rename_away(segment, DUE_AT_ONCE)
+                self._rename_away(segment, DUE_AT_ONCE)
             self.all[last:] = [active]
             self.active = active
         snapshots, is_any_gone = self.deletion.rename_snapshots_past(offset)
@@ -147,7 +147,7 @@ class Segments:
     def restart(self, offset: Offset, config: LogConfig, now: Millis) -> None:
         """Remove all, and begin one at `offset`; after an OSError as `cut`."""
         for segment in reversed(self.all):
-            self.deletion.rename_away(segment, DUE_AT_ONCE)
+            self._rename_away(segment, DUE_AT_ONCE)
         self.deletion.rename_snapshots_past(-1)
         self.active = self._create(offset, config, now)
         self.all[:] = [self.active]
@@ -166,7 +166,7 @@ class Segments:
         yield self.directory_to_sync()
         if self.all[:2] == [oldest, next_oldest] and not self.is_abandoned:
             try:
-                self.deletion.rename_away(oldest, due_ms)
+                self._rename_away(oldest, due_ms)
             finally:
                 if not self.disk.exists(oldest.log_path):  # Its indexes alone may be left.
                     del self.all[0]
@@ -196,8 +196,19 @@ class Segments:
         self.all[first:end] = [segment]
         return True
 
+    def _rename_away(self, segment: Segment, due_ms: Millis) -> None:
+        """Do not keep its file open for a sync of what is gone: that it is gone is synced instead.
+
+        Else a recovery point could pass records that come back with the old name, but torn.
+        """
+        self.deletion.rename_away(segment, due_ms)
+        kept = [each for each in self.unsynced if getattr(each, "path", "") != segment.log_path]
+        if len(kept) < len(self.unsynced):
+            self.unsynced = [*kept, self.directory_to_sync()]
+
     def abandon(self) -> None:
         self.is_abandoned = True
+        self.unsynced = []
         for segment in self.all:
             segment.forget()
 

@@ -3,12 +3,15 @@ import errno
 import pytest
 
 from ottla.records.batch import Batch
+from ottla.simulation.world.disk import SimulatedDisk
 from ottla.storage import existing_log
+from ottla.storage.deletion import remove_paths
 from ottla.storage.files import CLEANED
 from ottla.storage.open_files import OpenFiles
 from ottla.storage.producer_snapshot import snapshots_in
 from ottla.storage.segment import Segment
 from ottla.storage.segments import Segments
+from ottla.storage.sync_work import DirectoryToSync, Syncable
 from tests.unit.storage.making import (
     DIRECTORY,
     NAME,
@@ -154,6 +157,30 @@ def test_the_oldest_is_dropped_under_another_name() -> None:
     assert segments.oldest_offset == 0, "a power cut may still bring it back"
     assert list(steps) == []
     assert segments.oldest_offset == 3
+
+
+def test_a_dropped_segment_is_not_kept_open_for_the_next_sync() -> None:
+    segments = make_segments(2, 2, 1)
+    disk = segments.disk
+    assert isinstance(disk, SimulatedDisk)
+    for step in segments.drop_oldest(NOW):
+        step.sync()
+    remove_paths(disk, segments.deletion.take_due(NOW))
+    assert disk.orphaned_files == 0
+
+
+def test_no_recovery_point_passes_a_dropped_segment_that_power_could_bring_back() -> None:
+    """Its records were never synced: with the old name they would come back torn."""
+    segments = make_segments(2, 2, 1)
+    dropping = segments.drop_oldest(NOW)
+    next(dropping).sync()
+    segments.unsynced = [each for each in segments.unsynced if not is_directory(each)]
+    next(dropping)  # Renamed, and the directory not synced yet.
+    assert any(map(is_directory, segments.unsynced))
+
+
+def is_directory(work: Syncable) -> bool:
+    return isinstance(work, DirectoryToSync)
 
 
 def test_the_oldest_is_kept_if_the_log_began_anew_or_was_abandoned_meanwhile() -> None:

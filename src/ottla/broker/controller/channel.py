@@ -57,7 +57,7 @@ class ControllerChannel:
         self._address = address
         self._connection: Connection | None = None
         self._leader: Address | None = None
-        self.moved = asyncio.Event()  # Set when another controller is the active one.
+        self.moved = asyncio.Event()  # Set when the controller is to be told at once that we live.
         self._opening = asyncio.Lock()
 
     async def ask(

@@ -50,7 +50,11 @@ class DeathWatch:
             self._look_at(node)
 
     def controller_began(self) -> None:
-        """This controller is new: it knows nobody's connection yet, but may know why it is."""
+        """This controller is new: it knows nobody's connection yet, but may know why it is.
+
+        It also waits for a heartbeat of its own broker, which it takes for dead until then.
+        """
+        self._context.quorum.requests.heartbeats.moved.set()
         for node in {*self._peer_liveness.doubted, self._context.quorum.shell.leader_before}:
             self._look_at(node)
         self._context.call_later(SILENT_MS, self._look_around)

@@ -82,8 +82,14 @@ class Lifecycle:
         self._context.spawn(self._keep_alive())
 
     def image_changed(self, delta: ImageDelta) -> None:
-        """A broker that is unregistered while it lives is still there, and says so."""
+        """Register again if this broker was unregistered; be heard while another one stops.
+
+        The controller hands partitions over only to brokers that have read that another stops.
+        """
         me = self._context.node_id
+        brokers = self._context.image.brokers.values()
+        if any(broker.in_controlled_shutdown and not broker.is_fenced for broker in brokers):
+            self._context.quorum.requests.heartbeats.moved.set()
         if self.is_registered and me in delta.brokers and me not in self._context.image.brokers:
             logger.warning("this broker was unregistered, and registers again")
             self.broker_epoch = -1
@@ -189,19 +195,20 @@ class Lifecycle:
         return response
 
     async def _keep_alive(self) -> None:
-        """Heartbeat loop; sends the next heartbeat soon when fenced.
+        """Heartbeat loop; sends the next heartbeat immediately when fenced, or asked for one.
 
-        A new controller gets one at once: it may rely on this broker only then. A single voter
-        sends none until there are more voters.
+        A new controller hears us at once: it may rely on us only then. A single voter sends no
+        others: nobody would count its session.
         """
         interval = self._context.settings.broker_heartbeat_interval_ms / 1000
         quorum = self._context.quorum
         moved = quorum.requests.heartbeats.moved
         while True:
-            is_fenced = False
+            is_fenced, is_asked = False, moved.is_set()
             moved.clear()
             try:
-                is_fenced = not quorum.is_alone and (await self.heartbeat()).is_fenced
+                if is_asked or not quorum.is_alone:
+                    is_fenced = (await self.heartbeat()).is_fenced
             except Refusal as refusal:
                 logger.warning("the controller does not take our heartbeat: %s", refusal)
             with suppress(TimeoutError):

@@ -52,6 +52,12 @@ class PartitionView:
         return self._partition.high_watermark
 
     @property
+    def is_about_to_truncate(self) -> bool:
+        """True if this follower has lowered its high watermark before it truncates its log."""
+        follower = getattr(self._partition, "follower", None)
+        return follower is not None and self.high_watermark < follower.high_watermark
+
+    @property
     def proposed_isr(self) -> frozenset[NodeId] | None:
         """The ISR that this leader has asked the controller for, None if it waits for none."""
         leader = getattr(self._partition, "leader", None)

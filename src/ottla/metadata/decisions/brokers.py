@@ -7,6 +7,7 @@ later request of that broker must name it.
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from ottla.metadata.decisions import leaderships
@@ -124,7 +125,7 @@ def _check_registration(
         # Only the directory holds that epoch, and one process at a time locks it: the predecessor
         # is dead.
         and before.epoch != request.previous_broker_epoch
-        and sessions.is_valid(before.id, now)
+        and sessions.may_live(before.id, now)
     ):
         raise Refusal(
             ErrorCode.DUPLICATE_BROKER_REGISTRATION,
@@ -195,19 +196,17 @@ def heartbeat(
 ) -> Outcome:
     broker = check_epoch(context.image, request.broker_id, request.broker_epoch)
     is_caught_up = request.current_metadata_offset >= broker.registered_at
+    sessions.touch(broker.id, now)
     sessions.read_to(broker.id, request.current_metadata_offset)
     written: list[Any] = []
     after = broker
-    if broker.in_controlled_shutdown:
-        if not broker.is_fenced and _may_stop(context, sessions, broker):
-            written, after = fence(context, broker), replace(broker, is_fenced=True)
-    elif broker.is_fenced:
-        if not request.want_shut_down and not request.want_fence and is_caught_up:
+    if broker.is_fenced:
+        is_wanted = not (request.want_shut_down or request.want_fence)
+        if is_wanted and is_caught_up and not broker.in_controlled_shutdown:
             written, after = unfence(context, broker), replace(broker, is_fenced=False)
-    elif request.want_fence or request.want_shut_down:
+    elif request.want_fence or request.want_shut_down or broker.in_controlled_shutdown:
         with suppress(NotContactedYet):  # It retries.
             written, after = _leave(context, sessions, request, broker)
-    sessions.touch(broker.id, now)
     offline = set(request.offline_log_dirs).intersection(broker.directories)
     if offline and has_directories(context.image.metadata_version):
         with suppress(NotContactedYet):  # Each heartbeat repeats them.
@@ -223,11 +222,25 @@ def heartbeat(
 def _leave(
     context: DecisionContext, sessions: Sessions, request: broker_heartbeat.Request, broker: Broker
 ) -> tuple[list[Any], Broker]:
-    if request.want_fence:
+    """Next step of a shutdown: its records, and the broker after them; raises NotContactedYet.
+
+    A controlled shutdown is announced first. Other brokers respond to the announcement with a
+    heartbeat, and an ISR is left only to brokers that did: one that lost power is not detected
+    before its session ends.
+    """
+    if request.want_fence or not _is_needed(context, sessions, broker):
         return fence(context, broker), replace(broker, is_fenced=True)
-    written, after = _begin_shutdown(context, broker)
+    if not broker.in_controlled_shutdown:
+        sessions.announced(broker.id, context.image.offset + 1)
+        change = _change(broker, in_controlled_shutdown=1)
+        return [change], replace(broker, in_controlled_shutdown=True)
+    if not leaderships.is_needed(context, broker.id):
+        return [], broker  # Not all others have read yet who leads instead.
+    sessions.announced(broker.id, context.image.offset)  # Has an effect after a failover only.
+    heard = replace(context, has_contacted=partial(sessions.has_read_announcement, broker.id))
+    written: list[Any] = list(leaderships.leave(heard, broker.id))
     sessions.handed_over(broker.id, context.image.offset + len(written))
-    return written, after
+    return written, broker
 
 
 def fence(context: DecisionContext, broker: Broker) -> list[Any]:
@@ -261,23 +274,12 @@ def died(context: DecisionContext, sessions: Sessions, command: Died) -> Outcome
     return Outcome(written, None)
 
 
-def _may_stop(context: DecisionContext, sessions: Sessions, broker: Broker) -> bool:
-    """True once it leads nothing and every other broker has read that."""
-    if leaderships.leads_any(context, broker.id):
-        return False
+def _is_needed(context: DecisionContext, sessions: Sessions, broker: Broker) -> bool:
+    """True until its partitions are handed over, and all other brokers have read to whom."""
+    if leaderships.is_needed(context, broker.id):
+        return True
     others = [b.id for b in context.image.brokers.values() if b.is_active and b.id != broker.id]
-    return sessions.is_hand_over_known(broker.id, others)
-
-
-def _begin_shutdown(context: DecisionContext, broker: Broker) -> tuple[list[Any], Broker]:
-    """A broker without partitions to hand over may stop at once."""
-    if not leaderships.leads_any(context, broker.id):
-        return fence(context, broker), replace(broker, is_fenced=True)
-    changes = leaderships.leave(context, broker.id)
-    return [
-        _change(broker, in_controlled_shutdown=1),
-        *changes,
-    ], replace(broker, in_controlled_shutdown=True)
+    return not sessions.is_hand_over_known(broker.id, others)
 
 
 def _lose_directories(context: DecisionContext, broker: Broker, offline: set[bytes]) -> list[Any]:

@@ -124,8 +124,16 @@ def _is_left_to_uncontacted(
     partition: Partition, isr: tuple[NodeId, ...], election: ElectionContext
 ) -> bool:
     """True if an intact replica leaves an ISR of which no remaining member has contacted us."""
-    leaving = {*partition.isr}.difference(isr, (election.shut_down_uncleanly,))
-    return bool(leaving) and bool(isr) and not any(map(election.has_contacted, isr))
+    return (
+        _is_left(partition, isr, election)
+        and bool(isr)
+        and not any(map(election.has_contacted, isr))
+    )
+
+
+def _is_left(partition: Partition, isr: tuple[NodeId, ...], election: ElectionContext) -> bool:
+    """True if an intact replica leaves the ISR."""
+    return bool({*partition.isr}.difference(isr, (election.shut_down_uncleanly,)))
 
 
 def is_empty(record: PartitionChangeRecord) -> bool:
@@ -184,6 +192,9 @@ class _Change:
             return
         record.leader = leader
         if leader in self.elr:
+            is_left = _is_left(self.partition, self.isr, self.context)
+            if is_left and not self.context.has_contacted(leader):
+                raise NotContactedYet
             self.isr = (leader,)
             self.elr = self._elr_of(self.isr)
         if is_unclean:
@@ -193,7 +204,9 @@ class _Change:
 
     def _leader(self) -> tuple[NodeId, bool]:
         replicas = self.target.replicas
-        candidates = (self.partition.leader, *replicas)
+        # Others may be down, though their sessions last.
+        contacted_first = sorted(replicas, key=lambda node: not self.context.has_contacted(node))
+        candidates = (self.partition.leader, *contacted_first)
         if self.context.is_preferred_wanted:
             candidates = (replicas[0], *candidates)
         for node in candidates:
@@ -246,12 +259,17 @@ class _Change:
             record.eligible_leader_replicas = list(elr)
 
     def note_last_known_leader(self, record: PartitionChangeRecord) -> None:
-        """Store the last leader while there is none; clear it after an election."""
+        """Store the last leader while there is none; clear it after an election.
+
+        Without a leader, because the last in-sync replica was stopping, that replica is stored.
+        """
         if not self.context.is_elr_enabled:
             return
         before = self.partition
-        if record.isr == [] and before.last_known_elr != (before.leader,):
-            record.last_known_elr = [before.leader]
+        is_led = before.leader != NO_LEADER or not before.isr
+        last = before.leader if is_led else before.isr[0]
+        if record.isr == [] and before.last_known_elr != (last,):
+            record.last_known_elr = [last]
         elif before.last_known_elr and (
             record.leader >= 0 or (before.leader != NO_LEADER and record.leader != NO_LEADER)
         ):

@@ -137,9 +137,10 @@ def leave_partitions(
     return changes
 
 
-def leads_any(context: DecisionContext, node: NodeId) -> bool:
+def is_needed(context: DecisionContext, node: NodeId) -> bool:
+    """True if `node` leads a partition, or is in an ISR together with others."""
     return any(
-        partition.leader == node
+        partition.leader == node or (node in partition.isr and len(partition.isr) > 1)
         for topic in context.image.topics_by_id.values()
         for partition in topic.partitions.values()
     )

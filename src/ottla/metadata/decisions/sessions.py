@@ -1,15 +1,17 @@
 """Broker sessions: last heartbeat of each broker, and its metadata offset. Soft state, empty after
 a load.
 
-A broker in controlled shutdown waits until all others have read that it leads nothing; their
-heartbeats report how far they have read.
+A broker in controlled shutdown waits until another has read the announcement, then until all others
+have read that it leads nothing; their heartbeats report how far they have read.
 """
 
 from ottla.model.types import Millis, Monotonic, NodeId, Offset
 
 
 class Sessions:
-    """The controller's own broker shares its process, and needs no session."""
+    """The controller's own broker shares its process, and needs no session once it has sent a
+    heartbeat. Until then its registration may be that of a dead process.
+    """
 
     def __init__(self, timeout_ms: Millis, own: NodeId) -> None:
         self._timeout_ms = timeout_ms
@@ -17,16 +19,19 @@ class Sessions:
         self._contacted_at: dict[NodeId, Monotonic] = {}
         self._contacted: set[NodeId] = set()
         self._read_to: dict[NodeId, Offset] = {}
+        self._announced_at: dict[NodeId, Offset] = {}
         self._handed_over_at: dict[NodeId, Offset] = {}
 
     def begin(self, node: NodeId, now: Monotonic) -> None:
         """Start a full session for a broker that has not contacted this controller yet."""
-        if node != self._own:
-            self._contacted_at[node] = now
+        self._contacted_at[node] = now
 
     def touch(self, node: NodeId, now: Monotonic) -> None:
         self._contacted.add(node)
-        self.begin(node, now)
+        if node == self._own:
+            self._contacted_at.pop(node, None)
+        else:
+            self.begin(node, now)
 
     def proved_intact(self, node: NodeId) -> None:
         """A new incarnation of `node` proved that it holds all records its predecessor
@@ -42,11 +47,16 @@ class Sessions:
         self._contacted.discard(node)
         self._contacted_at.pop(node, None)
         self._read_to.pop(node, None)
+        self._announced_at.pop(node, None)
         self._handed_over_at.pop(node, None)
 
     def is_valid(self, node: NodeId, now: Monotonic) -> bool:
         contacted_at = self._contacted_at.get(node)
         return contacted_at is not None and now < contacted_at + self._timeout_ms
+
+    def may_live(self, node: NodeId, now: Monotonic) -> bool:
+        """True if a process of `node` that is not this one may live."""
+        return node != self._own and self.is_valid(node, now)
 
     def silent_for(self, node: NodeId, now: Monotonic) -> Millis | None:
         """Time since the last heartbeat; None if `node` has no session."""
@@ -63,6 +73,15 @@ class Sessions:
 
     def read_to(self, node: NodeId, offset: Offset) -> None:
         self._read_to[node] = offset
+
+    def announced(self, node: NodeId, offset: Offset) -> None:
+        """`node` will stop, as the record at `offset` says. Only the first call counts."""
+        self._announced_at.setdefault(node, offset)
+
+    def has_read_announcement(self, node: NodeId, other: NodeId) -> bool:
+        """True if `other` sent a heartbeat after the stop of `node` was announced."""
+        offset = self._announced_at[node]
+        return self.has_contacted(other) and self._read_to.get(other, -1) >= offset
 
     def handed_over(self, node: NodeId, offset: Offset) -> None:
         """The partitions led by `node` have other leaders from the record at `offset` on."""

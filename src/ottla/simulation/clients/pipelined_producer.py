@@ -99,7 +99,8 @@ class PipelinedProducer:
                 in_flight.append(numbering.seal(queue.get_nowait()))
             failure = await self._attempt(place, in_flight[:in_flight_max])
             self._give_up(place, in_flight, failure)
-            if in_flight_max == 1 and _is_out_of_sequence(failure):
+            is_open = not in_flight[0].future.done()
+            if is_open and in_flight_max == 1 and _is_out_of_sequence(failure):
                 in_flight[0].future.set_exception(RequestTimeout(f"{place}: in doubt"))
                 numbering.is_spent = True
             for package in [one for one in in_flight if one.future.done()]:

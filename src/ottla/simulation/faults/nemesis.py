@@ -48,6 +48,7 @@ class Nemesis:
         self._forget_unsynced = forget_unsynced
         self._damaged = damaged
         self._forgetful: dict[NodeId, int] = {}  # Who lost power, and in which start.
+        self._stopping: set[NodeId] = set()
         self._over = asyncio.Event()
 
     async def run(self) -> None:
@@ -145,7 +146,8 @@ class Nemesis:
         self._note_returned()
         if self._plan.rates.reassignment and self._forgetful:
             return False  # Someone may move everything to just those two.
-        gone = {number, *self._forgetful, *self._damaged()}
+        # A broker that stops leaves its records to others that have just been heard.
+        gone = {number, *self._forgetful, *self._stopping, *self._damaged()}
         return all(keepers - gone for keepers in self._keepers())
 
     def _note_returned(self) -> None:
@@ -155,11 +157,10 @@ class Nemesis:
                 del self._forgetful[other]
 
     async def _restart(self, chance: Random) -> None:
-        """Not while a node is without power: until its session ends it would be handed all."""
-        machine, down_ms = self._one(chance), chance.randrange(10, 500)
-        self._note_returned()
-        if self._plan.is_synced or not self._forgetful:
-            await machine.stop(down_ms)
+        number = chance.choice(list(self._nodes.machines))
+        self._stopping.add(number)
+        await self._nodes.machines[number].stop(chance.randrange(10, 500))
+        self._stopping.discard(number)
 
     async def _pause(self, chance: Random) -> None:
         machine = self._one(chance)

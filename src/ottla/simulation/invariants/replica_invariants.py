@@ -114,8 +114,8 @@ class ReplicaInvariants:
 
     def _look(self, key: Key, number: NodeId, view: PartitionView) -> None:
         start, high_watermark, end = view.log_start_offset, view.high_watermark, view.end_offset
-        # A follower that is about to begin anew promises nothing, wherever its log still starts.
-        is_in_order = start <= high_watermark or (high_watermark == 0 and not view.is_leader)
+        # Its high watermark may be below where its log still starts.
+        is_in_order = start <= high_watermark or view.is_about_to_truncate
         if not is_in_order or not high_watermark <= end <= view.staged_end:
             raise Violation(
                 f"I1: {view.name} on node {number}: log start {start}, high watermark "

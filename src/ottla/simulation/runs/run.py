@@ -7,7 +7,7 @@ the logs must be what the history allows, and the same on every replica.
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from random import Random
 
 from ottla.client.cluster import ClientSettings, Cluster
@@ -141,15 +141,7 @@ class World:
                     await self._audit()
                 else:
                     await asyncio.sleep(REST_SECONDS)
-                    self._check_held(
-                        {
-                            # Segments that were deleted before they were synced stay open until
-                            # the next round of syncing: that may take a minute.
-                            host: replace(held, orphaned_files=0)
-                            for host, held in self._resources().items()
-                        },
-                        self._held_at_first,
-                    )
+                    self._check_held(self._resources(), self._held_at_first)
             finally:
                 watching.cancel()
         raise_first(errors)

@@ -209,6 +209,19 @@ def test_a_new_controller_hears_everyone_at_once() -> None:
         assert took < 300
 
 
+def test_a_stop_does_not_wait_for_the_next_heartbeats_of_other_brokers() -> None:
+    rare = {"broker.heartbeat.interval.ms": "5000"}
+    with cluster_of(3, n1=rare, n2=rare, n3=rare) as cluster:
+        cluster.start()
+        cluster.leader.create("t", replicas=3)
+        for node in (cluster.followers[0], cluster.leader):
+            cluster.pass_ms(1000)
+            began = node.broker.now
+            cluster.run(node.broker.lifecycle.hand_over())
+            assert node.broker.now - began < 1000
+            assert cluster.is_fenced(node.number)
+
+
 def test_a_session_counts_from_the_sending_of_a_heartbeat_and_not_from_its_answer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

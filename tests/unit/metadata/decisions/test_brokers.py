@@ -75,18 +75,85 @@ def test_with_elr_a_clean_restart_is_recognised_by_its_previous_epoch() -> None:
     assert (partition.leader, partition.isr, partition.leader_recovery_state) == (1, (ONE,), 0)
 
 
-def test_controlled_shutdown_hands_over_before_the_broker_may_stop() -> None:
+def test_a_controlled_shutdown_is_announced_then_hands_over_and_then_lets_go() -> None:
     deciding = ControllerDriver(brokers=2)
     deciding.create("t", 4, 2)
-    first = deciding.heartbeat(2, want_shut_down=True)
-    assert (first.is_fenced, first.should_shut_down) == (False, False)
-    assert leaders(deciding) == {1}
-    assert deciding.image.brokers[TWO].in_controlled_shutdown
-    # Not before the other one has read that it leads.
-    assert not deciding.heartbeat(2, want_shut_down=True).should_shut_down
+    for _ in range(2):  # Not before the other one has read that this one stops.
+        first = deciding.heartbeat(2, want_shut_down=True)
+        assert (first.is_fenced, first.should_shut_down) == (False, False)
+        assert leaders(deciding) == {1, 2}
+        assert deciding.image.brokers[TWO].in_controlled_shutdown
     deciding.heartbeat(1)
-    second = deciding.heartbeat(2, want_shut_down=True)
-    assert (second.is_fenced, second.should_shut_down) == (True, True)
+    for _ in range(2):  # Not before the other one has read that it leads now.
+        assert not deciding.heartbeat(2, want_shut_down=True).should_shut_down
+        assert leaders(deciding) == {1}
+    deciding.heartbeat(1)
+    last = deciding.heartbeat(2, want_shut_down=True)
+    assert (last.is_fenced, last.should_shut_down) == (True, True)
+
+
+@pytest.mark.parametrize("stopping", [TWO, THREE])
+def test_a_stopping_broker_is_replaced_by_one_that_was_heard_since_it_asked(
+    stopping: NodeId,
+) -> None:
+    """The other one may have lost power a moment ago, and what it had in memory."""
+    deciding = ControllerDriver(brokers=3)
+    deciding.create("t", 1, 3, min_insync_replicas="1")
+    deciding.heartbeat(stopping, want_shut_down=True)
+    deciding.heartbeat(stopping, want_shut_down=True)
+    assert len(partition_of(deciding).isr) == 3
+    [other] = {TWO, THREE} - {stopping}
+    deciding.heartbeat(other)
+    deciding.heartbeat(stopping, want_shut_down=True)
+    assert stopping not in partition_of(deciding).isr
+    assert partition_of(deciding).leader in (ONE, other)
+    if partition_of(deciding).leader != ONE:  # It led before.
+        return
+    deciding.heartbeat(ONE, want_shut_down=True)
+    deciding.heartbeat(other)
+    deciding.heartbeat(ONE, want_shut_down=True)
+    assert partition_of(deciding).leader == other
+
+
+def test_a_stop_waits_no_longer_than_for_the_session_of_the_last_other_replica() -> None:
+    deciding = ControllerDriver(brokers=2, features=ELR)
+    deciding.create("t", 1, 2, min_insync_replicas="1")
+    deciding.heartbeat(1, want_shut_down=True)
+    deciding.heartbeat(1, 9_000, want_shut_down=True)
+    assert set(partition_of(deciding).isr) == {1, 2}
+    deciding.tick(10_000)
+    assert partition_of(deciding).isr == (1,)
+    for _ in range(2):
+        last = deciding.heartbeat(1, 10_000, want_shut_down=True)
+    assert last.should_shut_down
+    assert (partition_of(deciding).isr, partition_of(deciding).elr) == ((), (1,))
+
+
+def test_a_partition_whose_replicas_all_lost_power_during_a_stop_is_led_again() -> None:
+    deciding = ControllerDriver(brokers=2, features=ELR)
+    deciding.create("t", 1, 2)
+    deciding.heartbeat(2, want_shut_down=True)
+    deciding.fail_over()
+    deciding.register(1)
+    assert (partition_of(deciding).leader, partition_of(deciding).isr) == (-1, (2,))
+    deciding.tick(10_000)
+    deciding.register(2)
+    deciding.heartbeat(1)
+    assert partition_of(deciding).leader == -1
+    deciding.heartbeat(2)
+    assert partition_of(deciding).leader == 2
+
+
+def test_a_new_controller_goes_on_with_a_stop_once_another_broker_was_heard() -> None:
+    deciding = ControllerDriver(brokers=3)
+    deciding.create("t", 1, 3)
+    deciding.heartbeat(3, want_shut_down=True)
+    deciding.fail_over()
+    deciding.heartbeat(3, want_shut_down=True)
+    assert len(partition_of(deciding).isr) == 3
+    deciding.heartbeat(2)
+    deciding.heartbeat(3, want_shut_down=True)
+    assert set(partition_of(deciding).isr) == {1, 2}
 
 
 def test_a_broker_without_partitions_may_stop_at_once() -> None:
@@ -186,12 +253,29 @@ def test_a_new_controller_grants_no_shutdown_in_favour_of_brokers_without_contac
     assert not answer.is_fenced
     assert {len(p.isr) for p in deciding.image.topics_by_name["t"].partitions.values()} == {3}
     deciding.heartbeat(2)
-    deciding.heartbeat(3, **{wish: True})
+    for _ in range(2):
+        deciding.heartbeat(3, **{wish: True})
+        deciding.heartbeat(2)
     assert {len(p.isr) for p in deciding.image.topics_by_name["t"].partitions.values()} == {2}
 
 
+def test_a_new_controller_counts_on_its_own_broker_once_that_has_registered() -> None:
+    """This process lost power, and is elected before its broker could say so."""
+    deciding = ControllerDriver(brokers=3, features=ELR)
+    deciding.create("t", 1, 3, min_insync_replicas="1")
+    deciding.fail_over()
+    deciding.tick(10_000)
+    assert (partition_of(deciding).isr, set(partition_of(deciding).elr)) == ((), {1, 2, 3})
+    deciding.register(1)
+    assert set(partition_of(deciding).elr) == {2, 3}
+    deciding.tick(100_000)
+    assert not deciding.heartbeat(1, 100_000).is_fenced
+    assert deciding.tick(200_000) == []
+    assert partition_of(deciding).leader == -1
+
+
 def after_failover(elr: int = 1, min_isr: int = 2) -> ControllerDriver:
-    """Three brokers in sync on one topic, and a controller that none of them has contacted."""
+    """Three brokers in sync on one topic, and a controller that has heard none of them."""
     deciding = ControllerDriver(brokers=3, features={"eligible.leader.replicas.version": elr})
     deciding.create("t", 1, 3, min_insync_replicas=str(min_isr))
     deciding.fail_over()

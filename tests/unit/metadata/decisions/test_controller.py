@@ -166,7 +166,7 @@ class AnyCommands(RuleBasedStateMachine):
             for partition in topic.partitions.values():
                 if partition.leader >= 0:
                     assert partition.leader in partition.isr
-                    assert brokers[NodeId(partition.leader)].is_active
+                    assert not brokers[NodeId(partition.leader)].is_fenced
                 assert set(partition.isr) <= set(partition.replicas)
                 assert not set(partition.isr) & set(partition.elr)
 

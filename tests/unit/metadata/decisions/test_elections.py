@@ -59,6 +59,31 @@ def test_an_isr_is_not_left_to_replicas_without_contact() -> None:
     assert change_of(TOPIC, 0, partition(), target._replace(isr=()), context) is not None
 
 
+def test_the_last_of_an_isr_is_not_replaced_by_an_eligible_replica_that_was_not_heard() -> None:
+    around = ElectionContext(
+        may_lead={2}.__contains__, isr_min=2, is_elr_enabled=True, has_contacted=lambda _: False
+    )
+    before = partition(isr=(1,), elr=(2,))
+    target = Target.of(before)._replace(isr=())
+    with pytest.raises(NotContactedYet):
+        change_of(TOPIC, 0, before, target, around)
+    lost = replace(around, shut_down_uncleanly=NodeId(1))  # Nobody has more than the other one.
+    for each in (lost, replace(around, has_contacted=lambda _: True)):
+        change = change_of(TOPIC, 0, before, target, each)
+        assert change is not None
+        assert (change.leader, change.isr) == (2, [2])
+
+
+def test_of_several_replicas_in_sync_one_that_was_heard_leads() -> None:
+    around = ElectionContext(
+        may_lead={2, 3}.__contains__, isr_min=1, is_elr_enabled=True, has_contacted={3}.__contains__
+    )
+    target = Target.of(partition())._replace(isr=(NodeId(2), NodeId(3)))
+    change = change_of(TOPIC, 0, partition(), target, around)
+    assert change is not None
+    assert change.leader == 3
+
+
 def test_a_replica_that_may_have_lost_records_leaves_an_isr_to_any_other() -> None:
     context = ElectionContext(
         may_lead=lambda _: True, isr_min=1, is_elr_enabled=True, has_contacted=lambda _: False

@@ -12,7 +12,8 @@ def test_a_broker_that_leaves_hands_its_partitions_over() -> None:
     partitions = deciding.image.topics_by_name["t"].partitions.values()
     assert {partition.leader for partition in partitions} == {TWO}
     assert {partition.isr for partition in partitions} == {(TWO,)}
-    assert not leaderships.leads_any(deciding.context, ONE)
+    assert not leaderships.is_needed(deciding.context, ONE)
+    assert leaderships.is_needed(deciding.context, TWO)
 
 
 def test_partitions_on_other_disks_do_not_change() -> None:
