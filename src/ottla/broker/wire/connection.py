@@ -87,8 +87,8 @@ class Connection:
         "_clock",
         "_failed",
         "_filled",
+        "_held_bytes",
         "_holds",
-        "_is_holding",
         "_is_muted",
         "_large",
         "_large_size",
@@ -137,7 +137,8 @@ class Connection:
         self._tail = bytearray()  # The beginning of a frame, or whole frames while we are muted.
         self._large: mmap | None = None
         self._large_size = self._filled = 0
-        self._is_muted = self._is_holding = self._waits_for_memory = False
+        self._held_bytes = 0  # Of the tail, counted in the memory of all connections.
+        self._is_muted = self._waits_for_memory = False
         self._holds = 0  # Requests that no later one may overtake.
         self.is_paid = False  # The next request has waited for the time that it takes.
 
@@ -170,7 +171,7 @@ class Connection:
         start, end = memory.place, memory.place + count
         if self._tail:
             end += len(self._tail)
-            self._drop_tail()
+            self._tail = bytearray()
         memory.place = end
         self._serve_all(memory.shared, start, end)
 
@@ -237,7 +238,7 @@ class Connection:
     def _serve_all(self, view: memoryview, position: int, end: int) -> None:
         """Serve the whole frames between two positions of a buffer and keep the rest."""
         frame_bytes_max, clock = self.frame_bytes_max, self._clock
-        size, slice_end = 0, 0.0
+        start, size, slice_end = position, 0, 0.0
         while end - position >= 4:
             size = _INT32.unpack_from(view, position)[0]
             if not 0 < size <= frame_bytes_max:
@@ -263,26 +264,31 @@ class Connection:
                 return
             if position < end:  # Else a look at the clock would be for nothing.
                 slice_end = slice_end or clock() + SLICE_SECONDS
-        if position < end:
-            self._keep(view[position:end], size)
+        if position < end or self._held_bytes:
+            self._keep(view[position:end], size, is_next=position > start)
             if self._is_muted:
                 self._unmute()  # In later turns, if only the slice is over.
 
-    def _keep(self, rest: memoryview, size: int) -> None:
-        """Keep whole frames that may not be served yet, or the beginning of one."""
+    def _keep(self, rest: memoryview, size: int, *, is_next: bool) -> None:
+        """Keep whole frames that may not be served yet, or the beginning of one.
+
+        The next frame waits for memory behind those of other connections.
+        """
+        if is_next:
+            self._release_tail()
         if not self._is_muted and len(rest) >= 4 and size > LARGE_BYTES:
+            self._release_tail()
             self._begin_large(rest, size + 4)
             return
         self._tail = bytearray(rest)
         if len(rest) > FREE_BYTES:
-            self._is_holding = True
-            if not self._memory.hold(self, len(rest)) and not self._is_muted:
+            added, self._held_bytes = len(rest) - self._held_bytes, len(rest)
+            if not self._memory.hold(self, added) and not self._is_muted:
                 self._wait_for_memory()
 
-    def _drop_tail(self) -> None:
-        self._tail = bytearray()
-        if self._is_holding:
-            self._is_holding = False
+    def _release_tail(self) -> None:
+        if self._held_bytes:
+            self._held_bytes = 0
             self._memory.release(self)
 
     def _begin_large(self, beginning: memoryview, size: int) -> None:
@@ -335,7 +341,7 @@ class Connection:
         """Go on in a later loop turn, if nothing keeps the connection muted any more."""
         if not self._is_muted or self.is_closed or self._is_congested():
             return
-        if self._tail or self._is_large_complete():
+        if self._is_tail_servable() or self._is_large_complete():
             self._channel.serve_again(self._go_on)
         else:
             self._is_muted = False
@@ -349,11 +355,20 @@ class Connection:
         if self._large is not None:
             self._serve_large(self._large)
         else:
-            tail = self._tail
-            self._drop_tail()
+            tail, self._tail = self._tail, bytearray()
             self._serve_all(memoryview(tail), 0, len(tail))
         if not self._is_muted and not self.is_closed:
             self._channel.resume_reading()
+
+    def _is_tail_servable(self) -> bool:
+        """True if the tail begins with a whole frame, or with one that gets its own buffer.
+
+        Any other tail waits for bytes, and keeps its place among those that wait for memory.
+        """
+        if len(self._tail) < 4:
+            return False
+        size = _INT32.unpack_from(self._tail)[0]
+        return bool(size > LARGE_BYTES or size + 4 <= len(self._tail))
 
     def _is_large_complete(self) -> bool:
         return self._large is not None and self._filled == self._large_size

@@ -209,6 +209,25 @@ def test_unfinished_small_frames_are_bounded_over_all_connections() -> None:
     assert clients[0].frames == [b"x" * 100_000]
 
 
+def test_unfinished_small_frames_beyond_the_memory_are_all_finished() -> None:
+    memory = RequestMemory(1 << 20)
+    clients = [Client(memory) for _ in range(30)]
+    body = b"x" * 100_000
+    unsent = {client: framed(body) for client in clients}
+    for client in clients:  # All but the last bytes, however much memory that takes.
+        client.feed(unsent[client][:-2000])
+        unsent[client] = unsent[client][-2000:]
+    for _ in range(200):
+        for client in clients:
+            client.channel.next_turn()
+            if client.channel.is_reading and unsent[client]:
+                count = len(client.connection.buffer())
+                client.feed(unsent[client][:count])
+                unsent[client] = unsent[client][count:]
+    assert [client.frames for client in clients] == [[body]] * len(clients)
+    assert memory.used_bytes == 0
+
+
 def test_connection_serves_frames_for_a_slice_and_the_rest_in_later_turns() -> None:
     client = Client()
     bodies = [b"%d" % number for number in range(24)]
