@@ -93,11 +93,18 @@ class Connection:
             self._fail(error)
             raise error from None
 
-    async def wait_sent(self) -> None:
-        """Wait until the transport has taken everything, so that it does not pile up here."""
-        while self.is_open and self._channel.unsent:
-            self._has_sent.clear()
-            await self._has_sent.wait()
+    async def wait_sent(self, timeout_ms: Millis) -> None:
+        """Wait until the transport has taken everything, so that it does not pile up here.
+
+        Closes the connection if that takes longer: a peer without power sends no reset.
+        """
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                while self.is_open and self._channel.unsent:
+                    self._has_sent.clear()
+                    await self._has_sent.wait()
+        except TimeoutError:
+            self._fail(self._protocol.timed_out(timeout_ms))
 
     @property
     def under_way(self) -> int:

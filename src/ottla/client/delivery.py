@@ -183,7 +183,7 @@ class Delivery:
         )
         if self._settings.acks == ACKS_NONE:
             connection.send_unanswered(request, version=version)
-            await connection.wait_sent()
+            await connection.wait_sent(self._settings.request_ms_max)
             self._unconfirmed.confirm(package)
             return -1, -1
         self._unconfirmed.sent(package)

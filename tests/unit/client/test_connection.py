@@ -119,3 +119,18 @@ def test_an_answer_for_one_who_gave_up_is_dropped_and_the_next_is_right() -> Non
         assert answer.producer_id == 1002
 
     world.run(work)
+
+
+def test_request_without_answer_to_a_peer_without_power_closes_the_connection() -> None:
+    world = World()
+
+    async def work() -> None:
+        connection = await opened(world)
+        world.network.power_off("broker1")
+        for _ in range(200):  # More than the socket buffers take.
+            connection.send_unanswered(init_producer_id.Request("x" * 30_000), version=4)
+        await connection.wait_sent(2000)
+        assert world.clock.monotonic() >= 2000
+        assert not connection.is_open
+
+    world.run(work)
