@@ -62,12 +62,14 @@ class ControllerRequests:
             return refused(Refusal(ErrorCode.NOT_CONTROLLER))
         return self._commits.active.submit(request)
 
-    async def change_voters(self, request: Any) -> Any:  # noqa: ANN401
+    async def change_voters(self, request: Any, origin: Origin) -> Any:  # noqa: ANN401
         """The response of the quorum's leader, which changes the voters; Refusal if none leads."""
         while True:
             if self._quorum.is_leader:
                 return await self._commits.shell.ask(request)
-            response = await self.channel.ask(request, lambda: self._quorum.is_leader)
+            response = await self.channel.ask(
+                request, lambda: self._quorum.is_leader, origin=origin
+            )
             if response is not None:
                 return response
 

@@ -5,16 +5,14 @@ A broker whose process dies closes the connection of its heartbeats: a hint that
 
 from ottla.broker.handlers.context import HeartbeatContext
 from ottla.broker.wire.apis import handles
-from ottla.broker.wire.request_context import RequestContext
+from ottla.broker.wire.connection import Reply
 from ottla.model.types import NodeId
 from ottla.protocol.messages import broker_heartbeat as wire
 
 
 @handles(wire.Request)
-async def handle(
-    request: wire.Request, context: RequestContext, broker: HeartbeatContext
-) -> wire.Response:
-    broker.death_watch.heard_on(context.connection, NodeId(request.broker_id))
-    response = await context.submit(request)
+async def handle(request: wire.Request, reply: Reply, broker: HeartbeatContext) -> wire.Response:
+    broker.death_watch.heard_on(reply.connection, NodeId(request.broker_id))
+    response = await reply.submit(request)
     assert isinstance(response, wire.Response), "the controller answers in kind"
     return response

@@ -14,8 +14,8 @@ from typing import Any, Final
 from ottla.broker.handlers.context import CreationContext
 from ottla.broker.wire import error_responses
 from ottla.broker.wire.apis import handles
+from ottla.broker.wire.connection import Reply
 from ottla.broker.wire.error_responses import Failure
-from ottla.broker.wire.request_context import RequestContext
 from ottla.broker.wire.responses import encoded
 from ottla.metadata.decisions.topic_creation import check_total, partition_count
 from ottla.metadata.image.cluster import METADATA_TOPIC
@@ -30,10 +30,10 @@ CONFIGS_SINCE: Final = 5
 
 
 @handles(wire.Request)
-async def handle(request: wire.Request, context: RequestContext, broker: CreationContext) -> Any:  # noqa: ANN401
+async def handle(request: wire.Request, reply: Reply, broker: CreationContext) -> Any:  # noqa: ANN401
     partitions_default = broker.settings.num_partitions
     if len(request.topics) <= 1:
-        response = await _submit(request, context)
+        response = await _submit(request, reply)
     else:
         check_total(request.topics, partitions_default)
         response = wire.Response()
@@ -43,22 +43,22 @@ async def handle(request: wire.Request, context: RequestContext, broker: Creatio
             us = len(topics) * TOPIC_US + partitions * PARTITION_US
             await broker.scans.budget.wait(us)
             try:
-                response.topics += (await _submit(part, context)).topics
+                response.topics += (await _submit(part, reply)).topics
             except Refusal as refusal:
                 if not response.topics:
                     raise
                 # What was decided before stays so.
-                failure = Failure(part, context.version, refusal.code, refusal.message)
+                failure = Failure(part, reply.version, refusal.code, refusal.message)
                 response.topics += error_responses.create_topics(wire, failure).topics
-    await broker.partitions.hosting.wait_hosted(context.connection.listener)
+    await broker.partitions.hosting.wait_hosted(reply.connection.listener)
     elements = len(response.topics)
-    if context.version >= CONFIGS_SINCE:
+    if reply.version >= CONFIGS_SINCE:
         elements += sum(len(topic.configs or ()) for topic in response.topics)
-    return await encoded(response, elements, context.version, broker)
+    return await encoded(response, elements, reply.version, broker)
 
 
-async def _submit(request: wire.Request, context: RequestContext) -> wire.Response:
-    response = await context.submit(request)
+async def _submit(request: wire.Request, reply: Reply) -> wire.Response:
+    response = await reply.submit(request)
     assert isinstance(response, wire.Response), "the controller answers in kind"
     return response
 

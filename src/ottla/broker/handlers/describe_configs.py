@@ -11,7 +11,7 @@ from typing import Final, Protocol
 from ottla.broker.context import BrokerContext
 from ottla.broker.wire.apis import handles
 from ottla.broker.wire.batch_scans import BatchScans
-from ottla.broker.wire.request_context import RequestContext
+from ottla.broker.wire.connection import Reply
 from ottla.broker.wire.responses import Encoded
 from ottla.metadata.configs.description import (
     Layers,
@@ -51,7 +51,7 @@ class ConfigsContext(BrokerContext, Protocol):
 
 
 @handles(wire.Request)
-async def handle(request: wire.Request, context: RequestContext, broker: ConfigsContext) -> Encoded:
+async def handle(request: wire.Request, reply: Reply, broker: ConfigsContext) -> Encoded:
     parts: list[bytes] = []
     unset_bytes = 0
     resources = {(one.resource_type, one.resource_name): one for one in request.resources}
@@ -63,10 +63,10 @@ async def handle(request: wire.Request, context: RequestContext, broker: Configs
             result = _refused(resource, Refusal(ErrorCode.INVALID_REQUEST, message))
         else:
             result = _result(request, resource, broker)
-        parts.append(_encoded(result, context.version))
+        parts.append(_encoded(result, reply.version))
         if is_unset:
             unset_bytes += len(parts[-1])
-    return Encoded(wire.Response, _body(parts, context.version))
+    return Encoded(wire.Response, _body(parts, reply.version))
 
 
 def _encoded(result: wire.DescribeConfigsResult, version: int) -> bytes:

@@ -7,7 +7,7 @@ Only the leader knows: others ask it.
 
 from ottla.broker.handlers.context import QuorumContext
 from ottla.broker.wire.apis import handles
-from ottla.broker.wire.request_context import RequestContext
+from ottla.broker.wire.connection import Reply
 from ottla.metadata.image.cluster import METADATA_TOPIC
 from ottla.model.errors import ErrorCode
 from ottla.model.types import ZERO_UUID, Monotonic, NodeId, WallTime
@@ -19,32 +19,26 @@ UNKNOWN = "This server does not host this topic-partition."
 
 
 @handles(wire.Request)
-async def handle(
-    request: wire.Request, context: RequestContext, broker: QuorumContext
-) -> wire.Response:
+async def handle(request: wire.Request, reply: Reply, broker: QuorumContext) -> wire.Response:
     asked = [(t.topic_name, [p.partition_index for p in t.partitions]) for t in request.topics]
     if asked != [(METADATA_TOPIC, [0])]:
         return _refused(request, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN)
     leader = broker.quorum.quorum.role
     if not isinstance(leader, Leader):
-        return await _elsewhere(request, context, broker)
-    topic = wire.ResponseTopicData(METADATA_TOPIC, [_partition(broker, leader, context.version)])
+        return await _elsewhere(request, reply, broker)
+    topic = wire.ResponseTopicData(METADATA_TOPIC, [_partition(broker, leader, reply.version)])
     response = wire.Response(topics=[topic])
-    if context.version >= NODES_SINCE:
+    if reply.version >= NODES_SINCE:
         response.nodes = _nodes(broker)
     return response
 
 
-async def _elsewhere(
-    request: wire.Request, context: RequestContext, broker: QuorumContext
-) -> wire.Response:
-    if context.connection.listener in broker.settings.controller_listener_names:
+async def _elsewhere(request: wire.Request, reply: Reply, broker: QuorumContext) -> wire.Response:
+    if reply.connection.listener in broker.settings.controller_listener_names:
         return _refused(request, ErrorCode.NOT_LEADER_OR_FOLLOWER, None)
-    response = await broker.quorum.requests.channel.ask(
-        request, lambda: False, origin=context.origin
-    )
+    response = await broker.quorum.requests.channel.ask(request, lambda: False, origin=reply.origin)
     assert isinstance(response, wire.Response), "the controller answers in kind"
-    if context.version < NODES_SINCE:
+    if reply.version < NODES_SINCE:
         response.nodes = []
         for part in (part for topic in response.topics for part in topic.partitions):
             for replica in (*part.current_voters, *part.observers):

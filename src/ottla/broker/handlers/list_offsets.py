@@ -13,7 +13,7 @@ from typing import Final
 from ottla.broker.handlers.context import PartitionContext
 from ottla.broker.partitions.partition import Partition
 from ottla.broker.wire.apis import handles
-from ottla.broker.wire.request_context import RequestContext
+from ottla.broker.wire.connection import Reply
 from ottla.model.errors import Damaged, ErrorCode, Refusal
 from ottla.model.types import ZERO_UUID, Offset
 from ottla.protocol.messages import list_offsets as wire
@@ -44,9 +44,7 @@ Found = tuple[int, Offset, int]  # Timestamp, offset, leader epoch.
 
 
 @handles(wire.Request)
-async def handle(
-    request: wire.Request, context: RequestContext, broker: PartitionContext
-) -> wire.Response:
+async def handle(request: wire.Request, reply: Reply, broker: PartitionContext) -> wire.Response:
     asked = Counter((t.name, p.partition_index) for t in request.topics for p in t.partitions)
     topics = []
     for topic in request.topics:
@@ -57,13 +55,13 @@ async def handle(
             try:
                 if asked[topic.name, part.partition_index] > 1:
                     raise Refusal(ErrorCode.INVALID_REQUEST)
-                if context.version < SINCE.get(part.timestamp, 1):
+                if reply.version < SINCE.get(part.timestamp, 1):
                     raise Refusal(ErrorCode.UNSUPPORTED_VERSION)
                 partition = broker.partitions.led(topic.name, ZERO_UUID, part.partition_index)
                 partition.check_epoch(part.current_leader_epoch)
                 found = await _find(broker, partition, part.timestamp, request)
                 result.timestamp, result.offset, epoch = found
-                if context.version >= 4:  # Before that there is no place to say it.
+                if reply.version >= 4:  # Before that there is no place to say it.
                     result.leader_epoch = epoch
             except Refusal as refusal:
                 result.error_code = refusal.code

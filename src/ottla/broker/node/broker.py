@@ -40,10 +40,10 @@ from ottla.broker.wire.apis import Listener
 from ottla.broker.wire.batch_scans import BatchScans
 from ottla.broker.wire.connection import Serve
 from ottla.broker.wire.connections import Connections
+from ottla.broker.wire.deciders import Deciders
 from ottla.broker.wire.dispatch import Dispatcher
 from ottla.broker.wire.faults import Faults
 from ottla.broker.wire.memory import RequestMemory
-from ottla.broker.wire.request_context import Deciders
 from ottla.env.environment import Environment
 from ottla.env.network import Address, Channel, Listening, Peer, SocketOptions
 from ottla.metadata.image.cluster import BROKER_RESOURCE, Topic
@@ -264,8 +264,8 @@ class Broker:
     def _ask_quorum(self, request: Any, on_answer: Callable[[Any], None]) -> None:  # noqa: ANN401
         self.quorum.shell.request(request, on_answer)
 
-    async def _ask_leader(self, request: object) -> Any:  # noqa: ANN401
-        return await self.quorum.requests.change_voters(request)
+    async def _ask_leader(self, request: object, origin: Origin) -> Any:  # noqa: ANN401
+        return await self.quorum.requests.change_voters(request, origin)
 
     def _open_doors(self, listeners: list[str]) -> None:
         for name in listeners:

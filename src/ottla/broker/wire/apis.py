@@ -66,7 +66,7 @@ RawHandler = Callable[[Connection, memoryview, int, int, int], bool]
 class Entry(NamedTuple):
     """An API whose handler has been imported."""
 
-    request: type
+    request: type[Any]
     handle: Handler
     versions: range
     flexible_since: int
@@ -260,8 +260,10 @@ _ROWS: Final = (
         None,
         error_responses.describe_topic_partitions,
     ),
-    _row(ApiKey.ADD_RAFT_VOTER, 0, 1, QUORUM, QUORUM, error_responses.top_level),
-    _row(ApiKey.REMOVE_RAFT_VOTER, 0, 0, QUORUM, QUORUM, error_responses.top_level),
+    _row(ApiKey.ADD_RAFT_VOTER, 0, 1, QUORUM, QUORUM, error_responses.top_level, is_enveloped=True),
+    _row(
+        ApiKey.REMOVE_RAFT_VOTER, 0, 0, QUORUM, QUORUM, error_responses.top_level, is_enveloped=True
+    ),
     _row(ApiKey.UPDATE_RAFT_VOTER, 0, 0, None, QUORUM, error_responses.top_level),
 )
 

@@ -15,7 +15,9 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from mmap import mmap
 from struct import Struct
+from typing import Any
 
+from ottla.broker.wire.deciders import Deciders
 from ottla.broker.wire.memory import (
     FREE_BYTES,
     LARGE_BYTES,
@@ -53,23 +55,38 @@ class Place:
 
 
 class Reply(Place):
-    """The place of one request's answer, and what its header needs."""
+    """One request's place, and its context: every handler is given it beside the request."""
 
-    __slots__ = ("client_id", "correlation_id", "version")
+    __slots__ = ("client_id", "correlation_id", "deciders", "version")
 
     def __init__(
-        self, connection: "Connection", correlation_id: int, version: int, client_id: str | None
+        self,
+        connection: "Connection",
+        correlation_id: int,
+        version: int,
+        client_id: str,
+        deciders: Deciders,
     ) -> None:
         self.connection = connection
         self.pieces = None
         self.correlation_id = correlation_id
         self.version = version
         self.client_id = client_id
+        self.deciders = deciders
 
     @property
     def origin(self) -> Origin:
+        """The client on whose behalf the request is."""
         connection = self.connection
-        return Origin(connection.principal, self.client_id or "", connection.remote.host)
+        return Origin(connection.principal, self.client_id, connection.remote.host)
+
+    async def submit(self, request: object) -> Any:  # noqa: ANN401
+        """The active controller's response, on behalf of the same client."""
+        return await self.deciders.submit(request, self.origin)
+
+    def fail(self, error: Exception) -> None:
+        """The response cannot be encoded: close the connection."""
+        self.connection.fail(error)
 
 
 # Serves the request between two positions in a buffer, and perhaps some that follow it, up to a

@@ -1,7 +1,8 @@
 """From a frame to its handler: the header, the way that `apis.py` names, and what an error becomes.
 
-A handler's module, and the messages it needs, are imported with the first request of their API. A
-handler is a plain call that answers through its `Reply`, or a coroutine that returns its response.
+A handler's module, and the messages it needs, are imported with the first request of their API.
+Every handler is given the request, its `Reply` and the broker. A plain call answers through the
+reply; a coroutine returns its response.
 """
 
 import inspect
@@ -26,11 +27,11 @@ from ottla.broker.wire.apis import (
 from ottla.broker.wire.batch_scans import BatchScans
 from ottla.broker.wire.connection import Connection, Reply, Serve
 from ottla.broker.wire.connections import Connections
-from ottla.broker.wire.envelopes import unwrap
+from ottla.broker.wire.deciders import Deciders
+from ottla.broker.wire.envelopes import EnvelopedReply, unwrap
 from ottla.broker.wire.faults import Faults
 from ottla.broker.wire.memory import RequestMemory
 from ottla.broker.wire.request_budget import cost_us, decode_request
-from ottla.broker.wire.request_context import Deciders, RequestContext
 from ottla.broker.wire.responses import send
 from ottla.model.errors import ErrorCode, ProtocolError, Refusal
 from ottla.protocol.apis import ApiKey
@@ -115,7 +116,7 @@ class Dispatcher:
         context.metrics.requests[api_key] += 1
         name = frame[client_id_start : client_id_start + min(max(length, 0), CLIENT_ID_BYTES_MAX)]
         client_id = str(name, "utf-8", "replace")
-        reply = Reply(connection, correlation_id, version, client_id)
+        reply = Reply(connection, correlation_id, version, client_id, self._deciders)
         connection.expect(reply)
         self._serve_body(entry, api_key, frame[position:end], reply)
         return end
@@ -137,43 +138,47 @@ class Dispatcher:
             if spoiled is None:
                 return
             reply = spoiled
+        self._handle(entry, request, reply)
+
+    def _handle(self, entry: Entry, request: Any, reply: Reply) -> None:
         if entry.is_async:
             if self._listener is Listener.BROKER:
                 # As Kafka does: else one client could have hundreds of these wait before another's
                 # first. Brokers and their controller must not wait for each other's decisions.
                 reply.connection.hold()
-            self._context.spawn(self._run(entry, api_key, request, reply))
+            self._context.spawn(self._run(entry, request, reply))
         else:
             try:
                 entry.handle(request, reply, self._context)
             except Exception as error:  # noqa: BLE001  Whatever it is, the client gets an answer.
-                self._failed(api_key, request, reply, error)
+                self._failed(entry, request, reply, error)
 
-    async def _run(self, entry: Entry, api_key: int, request: Any, reply: Reply) -> None:
-        context = RequestContext(reply.version, reply.origin, reply.connection, self._deciders)
+    async def _run(self, entry: Entry, request: Any, reply: Reply) -> None:
         try:
-            send(reply, await entry.handle(request, context, self._context))
+            send(reply, await entry.handle(request, reply, self._context))
         except Exception as error:  # noqa: BLE001
-            self._failed(api_key, request, reply, error)
+            self._failed(entry, request, reply, error)
         finally:
             if self._listener is Listener.BROKER:
                 reply.connection.release()
 
-    def _failed(self, api_key: int, request: object, reply: Reply, error: Exception) -> None:
+    def _failed(self, entry: Entry, request: object, reply: Reply, error: Exception) -> None:
         """Answer with an error what can be; a failed assert is a bug that ends the process."""
         if isinstance(error, AssertionError):
             raise error
+        api_key = entry.request.API_KEY
         code, message = ErrorCode.UNKNOWN_SERVER_ERROR, None
         if isinstance(error, Refusal):
             code, message = error.code, error.message
         else:
             self._context.metrics.server_errors += 1
             logger.error("%s failed", _name(api_key), exc_info=error)
-        if reply.pieces is None:
-            try:
-                send(reply, error_response(api_key, request, reply.version, code, message))
-            except ValueError:  # It is too long for any answer.
-                reply.connection.close()
+        if reply.pieces is not None:
+            return
+        if code == ErrorCode.NOT_CONTROLLER and isinstance(reply, EnvelopedReply):
+            # The broker that forwarded it sends it to the active controller.
+            api_key, reply = ApiKey.ENVELOPE, reply.envelope
+        send(reply, error_response(api_key, request, reply.version, code, message))
 
     def _load(self, api_key: int) -> Entry:
         api = APIS.get(api_key)
@@ -212,11 +217,11 @@ class Dispatcher:
     def _entry(self, api_key: int) -> Entry:
         return self._entries.get(api_key) or self._load(api_key)
 
-    async def _unwrap(self, request: Any, context: RequestContext, _: object) -> Any:
-        return await unwrap(request, context, self._context, self._entry)
+    def _unwrap(self, request: Any, reply: Reply, _: object) -> None:
+        self._handle(*unwrap(request, reply, self._context, self._entry))
 
-    async def _pass_on(self, request: Any, _context: RequestContext, _: object) -> Any:
-        return await self._deciders.ask_leader(request)
+    async def _pass_on(self, request: Any, reply: Reply, _: object) -> Any:
+        return await self._deciders.ask_leader(request, reply.origin)
 
     def _ask_quorum(self, request: Any, reply: Reply, _: object) -> None:
         def answer(response: Any) -> None:
@@ -229,8 +234,8 @@ class Dispatcher:
         self._deciders.ask_quorum(request, answer)
 
 
-async def _decide(request: Any, context: RequestContext, _: object) -> Any:
-    return await context.submit(request)
+async def _decide(request: Any, reply: Reply, _: object) -> Any:
+    return await reply.submit(request)
 
 
 def _name(api_key: int) -> str:

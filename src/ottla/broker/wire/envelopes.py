@@ -5,16 +5,17 @@ address of the client. The response is wrapped in the same way, unless the activ
 elsewhere: that is for the broker to know.
 """
 
-from collections.abc import Callable
-from dataclasses import replace
+import logging
+from collections.abc import Callable, Sequence
 from ipaddress import ip_address
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from ottla.broker.context import ClusterView
-from ottla.broker.wire.apis import Entry, error_response, is_enveloped
+from ottla.broker.wire.apis import Entry, is_enveloped
+from ottla.broker.wire.connection import Reply
 from ottla.broker.wire.request_budget import decode_request
-from ottla.broker.wire.request_context import RequestContext
-from ottla.broker.wire.responses import Encoded
+from ottla.broker.wire.responses import send
+from ottla.env.network import Piece
 from ottla.model.errors import ErrorCode, ProtocolError, Refusal
 from ottla.model.principal import Origin
 from ottla.protocol.codec import decode, encode
@@ -23,49 +24,78 @@ from ottla.protocol.header import (
     decode_request_header,
     decode_response_header,
     encode_request_header,
-    response_header,
 )
 from ottla.protocol.messages import envelope as wire
 from ottla.protocol.principal import decode_principal, encode_principal
 
+logger = logging.getLogger(__name__)
+
+FRAME_SIZE_BYTES: Final = 4
 FORWARDED_CORRELATION_ID: Final = 0  # Of the request inside; that outside tells them apart.
 
 
-async def unwrap(
-    request: wire.Request,
-    context: RequestContext,
-    cluster: ClusterView,
-    entry_of: Callable[[int], Entry],
-) -> wire.Response:
-    """Serve what is in the envelope; `entry_of` finds who does."""
+class EnvelopedReply(Reply):
+    """The place of a request in an envelope: its response completes the envelope's own reply."""
+
+    __slots__ = ("_origin", "envelope")
+
+    def __init__(self, envelope: Reply, header: RequestHeader, origin: Origin) -> None:
+        super().__init__(
+            envelope.connection,
+            header.correlation_id,
+            header.api_version,
+            header.client_id,
+            envelope.deciders,
+        )
+        self.envelope = envelope
+        self._origin = origin
+
+    @property
+    def origin(self) -> Origin:
+        return self._origin
+
+    def complete(self, pieces: Sequence[Piece]) -> None:
+        assert self.pieces is None, "a request is answered once"
+        self.pieces = pieces
+        (frame,) = pieces
+        assert isinstance(frame, bytes), "requests in envelopes are answered by `send`"
+        send(self.envelope, wire.Response(frame[FRAME_SIZE_BYTES:]))
+
+    def fail(self, error: Exception) -> None:
+        """Answer with an error: the connection is shared with requests of other clients."""
+        logger.error("a response cannot be put into an envelope", exc_info=error)
+        send(self.envelope, wire.Response(error_code=ErrorCode.UNKNOWN_SERVER_ERROR))
+
+
+class Unwrapped(NamedTuple):
+    entry: Entry
+    request: Any
+    reply: EnvelopedReply
+
+
+def unwrap(
+    request: wire.Request, reply: Reply, cluster: ClusterView, entry_of: Callable[[int], Entry]
+) -> Unwrapped:
+    """The request in the envelope and where to answer it; Refusal if it cannot be served."""
     try:
         header, position = decode_request_header(request.request_data)
-    except ProtocolError:
-        return wire.Response(error_code=ErrorCode.INVALID_REQUEST)
+    except ProtocolError as error:
+        raise Refusal(ErrorCode.INVALID_REQUEST) from error
     if not is_enveloped(header.api_key):
-        return wire.Response(error_code=ErrorCode.INVALID_REQUEST)
+        raise Refusal(ErrorCode.INVALID_REQUEST)
     entry = entry_of(header.api_key)
     if header.api_version not in entry.versions:
-        return wire.Response(error_code=ErrorCode.UNSUPPORTED_VERSION)
+        raise Refusal(ErrorCode.UNSUPPORTED_VERSION)
     try:
         origin = _origin(request, header)
-    except (ProtocolError, ValueError):
-        return wire.Response(error_code=ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE)
+    except (ProtocolError, ValueError) as error:
+        raise Refusal(ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE) from error
     try:
         body = request.request_data[position:]
         inner: object = decode_request(entry.request, body, header.api_version, cluster.image)
-    except ProtocolError:
-        return wire.Response(error_code=ErrorCode.INVALID_REQUEST)
-    within = replace(context, version=header.api_version, origin=origin)
-    try:
-        answer = await entry.handle(inner, within, cluster)
-    except Refusal as refusal:
-        if refusal.code == ErrorCode.NOT_CONTROLLER:
-            return wire.Response(error_code=refusal.code)
-        answer = error_response(
-            header.api_key, inner, header.api_version, refusal.code, refusal.message
-        )
-    return wire.Response(_wrapped(header, answer))
+    except ProtocolError as error:
+        raise Refusal(ErrorCode.INVALID_REQUEST) from error
+    return Unwrapped(entry, inner, EnvelopedReply(reply, header, origin))
 
 
 def _origin(request: wire.Request, header: RequestHeader) -> Origin:
@@ -91,10 +121,3 @@ def opened(response: wire.Response, of: type[Any], version: int) -> Any:  # noqa
     data = response.response_data or b""
     _, position = decode_response_header(data, of.API_KEY, version)
     return decode(of, data[position:], version)
-
-
-def _wrapped(header: RequestHeader, answer: object) -> bytes:
-    start = response_header(header.api_key, header.api_version, header.correlation_id)
-    if isinstance(answer, Encoded):
-        return start + answer.body
-    return start + encode(answer, header.api_version)

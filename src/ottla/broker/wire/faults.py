@@ -94,12 +94,27 @@ class LoseAnswer:
         return LostReply(reply)
 
 
-class DelayedReply(Reply):
-    __slots__ = ("_delay_ms", "_node", "_reply")
+class SpoiledReply(Reply):
+    """Takes the answer in place of the reply that the connection waits for."""
+
+    __slots__ = ("_reply",)
+
+    def __init__(self, reply: Reply) -> None:
+        super().__init__(
+            reply.connection,
+            reply.correlation_id,
+            reply.version,
+            reply.client_id,
+            reply.deciders,
+        )
+        self._reply = reply
+
+
+class DelayedReply(SpoiledReply):
+    __slots__ = ("_delay_ms", "_node")
 
     def __init__(self, reply: Reply, node: Node, delay_ms: Millis) -> None:
-        super().__init__(reply.connection, reply.correlation_id, reply.version, reply.client_id)
-        self._reply = reply
+        super().__init__(reply)
         self._node = node
         self._delay_ms = delay_ms
 
@@ -109,11 +124,8 @@ class DelayedReply(Reply):
         self._node.call_later(self._delay_ms, partial(self._reply.complete, pieces))
 
 
-class LostReply(Reply):
+class LostReply(SpoiledReply):
     __slots__ = ()
-
-    def __init__(self, reply: Reply) -> None:
-        super().__init__(reply.connection, reply.correlation_id, reply.version, reply.client_id)
 
     def complete(self, pieces: Sequence[Piece]) -> None:
         assert self.pieces is None, "a request is answered once"

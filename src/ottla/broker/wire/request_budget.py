@@ -40,7 +40,7 @@ def decode_request(cls: type[M], body: Buffer, version: int, image: ClusterImage
 
 def cost_us(api_key: int, size: int, *, is_async: bool) -> int:
     """What a request with a body of `size` bytes takes of a loop turn's budget."""
-    us = TASK_US if is_async else 0
+    us = TASK_US if is_async or api_key == ApiKey.ENVELOPE else 0
     if size > SHORT_BYTES:
         us += PRODUCE_US if api_key == ApiKey.PRODUCE else size // BYTES_PER_US
     return us

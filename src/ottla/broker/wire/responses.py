@@ -116,7 +116,7 @@ def _fail(reply: Reply, error: Exception) -> None:
     """A value too large for its place comes from a client; anything else is our mistake."""
     if isinstance(error, ValueError):
         error = ProtocolError(f"an answer cannot be encoded: {error}")
-    reply.connection.fail(error)
+    reply.fail(error)
 
 
 async def encoded(response: Any, elements: int, version: int, context: TurnContext) -> Any:  # noqa: ANN401

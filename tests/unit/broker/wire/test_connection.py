@@ -11,7 +11,7 @@ from ottla.broker.wire.connection import (
     REPLIES_WAITING_MAX,
     SLICE_SECONDS,
     Connection,
-    Reply,
+    Place,
 )
 from ottla.broker.wire.memory import FREE_BYTES, READ_BYTES_MAX, RequestMemory
 from ottla.env.network import Address
@@ -57,7 +57,7 @@ class Client:
         self.memory = memory or RequestMemory(64 << 20)
         self.channel = Channel()
         self.frames: list[bytes] = []
-        self.replies: list[Reply] = []
+        self.replies: list[Place] = []
         self.errors: list[Exception] = []
         self.answer_at_once: bytes | None = b"ok"
         self.now = 0.0
@@ -77,7 +77,7 @@ class Client:
     ) -> int:
         self.now += self.seconds_per_frame
         self.frames.append(bytes(frame[start:end]))
-        reply = Reply(connection, len(self.frames), 0, None)
+        reply = Place(connection)
         connection.expect(reply)
         self.replies.append(reply)
         if self.answer_at_once is not None:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from ottla.broker.wire.connection import SLICE_SECONDS, Connection, Reply
+from ottla.broker.wire.connection import SLICE_SECONDS, Connection, Place
 from ottla.broker.wire.memory import RequestMemory
 from ottla.env.channels import SocketChannel
 from ottla.env.log_limit import INTERVAL_SECONDS
@@ -180,7 +180,7 @@ class Shared:
         self.now = self._began = 0.0
         self.loop.selector.clock = lambda: self.now
         self.turns: list[float] = []  # The charged time of each.
-        self.staged: list[Reply] = []
+        self.staged: list[Place] = []
         self.memory = RequestMemory(64 << 20)
         self.clients: list[socket.socket] = []
 
@@ -218,7 +218,7 @@ class Shared:
         self, connection: Connection, frame: memoryview, start: int, end: int, _limit: int
     ) -> int:
         self.now += FRAME_SECONDS
-        reply = Reply(connection, 0, 0, None)
+        reply = Place(connection)
         connection.expect(reply)
         if frame[start] == ord("s"):  # Answered by the flush, as a produce is.
             self.staged.append(reply)

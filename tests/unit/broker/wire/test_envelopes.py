@@ -4,15 +4,22 @@ from typing import Any
 
 import pytest
 
+from ottla.broker.node.broker import Broker
 from ottla.broker.wire import responses
-from ottla.broker.wire.connection import Connection
-from ottla.broker.wire.request_context import RequestContext
+from ottla.client.dialer import Dialer
 from ottla.model.errors import ErrorCode, Refusal
 from ottla.model.principal import ANONYMOUS, Origin, Principal
 from ottla.protocol.apis import ApiKey
 from ottla.protocol.codec import decode, encode
 from ottla.protocol.header import RequestHeader, decode_response_header, encode_request_header
-from ottla.protocol.messages import create_topics, envelope, metadata, unregister_broker
+from ottla.protocol.messages import (
+    add_raft_voter,
+    create_topics,
+    envelope,
+    metadata,
+    remove_raft_voter,
+    unregister_broker,
+)
 from ottla.protocol.principal import encode_principal
 from tests.unit.broker.quorum_cluster import cluster_of
 from tests.unit.broker.serving import Client, serving
@@ -37,6 +44,15 @@ def unwrapped(answer: envelope.Response, kind: type[Any], version: int) -> Any: 
 
 def ask(client: Client, request: Any, kind: type[Any], version: int) -> Any:  # noqa: ANN401
     return unwrapped(client.ask(wrapped(request, version), 0), kind, version)
+
+
+async def ask_over_network(broker: Broker, request: envelope.Request) -> envelope.Response:
+    address = broker.addresses[CONTROLLER]
+    connection = await Dialer("test").dial(broker.env.network, address, timeout_ms=1000)
+    try:
+        return await connection.ask(request, envelope.Response, timeout_ms=1000)
+    finally:
+        connection.close()
 
 
 @pytest.mark.parametrize("version", [4, 7])
@@ -110,13 +126,8 @@ def test_a_controller_that_is_not_the_active_one_says_so_outside() -> None:
     with cluster_of(3) as cluster:
         cluster.start()
         follower = cluster.followers[0].broker
-        dispatcher = follower.dispatchers[CONTROLLER]
         request = wrapped(create_topics.Request([create_topics.CreatableTopic("t", 1, 1)]), 7)
-        connection = Connection.__new__(Connection)
-        context = RequestContext(
-            0, Origin(ANONYMOUS, "", "client"), connection, dispatcher._deciders
-        )
-        answer = cluster.run(dispatcher._unwrap(request, context, None))
+        answer = cluster.run(ask_over_network(follower, request))
         assert (answer.error_code, answer.response_data) == (ErrorCode.NOT_CONTROLLER, None)
 
 
@@ -164,3 +175,36 @@ def test_a_refusal_of_a_forwarded_request_is_raised_as_from_beside_us() -> None:
             with pytest.raises(Refusal) as refused:
                 cluster.run(node.broker.submit(unregister_broker.Request(77), origin))
             assert refused.value.code == ErrorCode.BROKER_ID_NOT_REGISTERED
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        add_raft_voter.Request("other", 100, 4, b"4" * 16, [add_raft_voter.Listener("C", "h", 1)]),
+        remove_raft_voter.Request("other", 2, b"2" * 16),
+    ],
+)
+def test_a_change_of_voters_is_forwarded_in_an_envelope(request_: Any) -> None:  # noqa: ANN401
+    origin = Origin(Principal("User", "alice"), "app", "10.1.2.3")
+    with cluster_of(3) as cluster:
+        cluster.start()
+        requests = cluster.leader.broker.metrics.requests
+        for count, node in enumerate(cluster.followers, start=1):
+            with pytest.raises(Refusal) as refused:
+                cluster.run(node.broker.quorum.requests.change_voters(request_, origin))
+            assert refused.value.code == ErrorCode.INCONSISTENT_CLUSTER_ID
+            assert (requests[ApiKey.ENVELOPE], requests[request_.API_KEY]) == (count, 0)
+
+
+def test_a_response_that_cannot_be_encoded_is_an_error_in_the_envelope_of_its_request() -> None:
+    with serving() as world:
+        client = world.client(CONTROLLER)
+        dispatcher = world.broker.dispatchers[CONTROLLER]
+
+        async def too_long(_: object, __: object) -> Any:  # noqa: ANN401
+            return unregister_broker.Response(error_code=1 << 20)
+
+        dispatcher._deciders = dispatcher._deciders._replace(submit=too_long)
+        answer = client.ask(wrapped(unregister_broker.Request(9), 0), 0)
+        assert answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+        assert client.channel.is_open

@@ -3,13 +3,21 @@
 from collections.abc import Callable, Sequence
 
 from ottla.broker.wire.connection import Connection, Reply
+from ottla.broker.wire.deciders import Deciders
 from ottla.broker.wire.faults import Delay, Drop, Fail, Faults, LoseAnswer
 from ottla.broker.wire.memory import RequestMemory
 from ottla.env.network import Address, Piece
-from ottla.model.errors import ErrorCode
+from ottla.model.errors import ErrorCode, Refusal
 from ottla.protocol.apis import ApiKey
 from ottla.protocol.codec import decode
 from ottla.protocol.messages import metadata, produce
+
+
+async def refuse(_: object, __: object) -> None:
+    raise Refusal(ErrorCode.NOT_CONTROLLER)
+
+
+NOBODY = Deciders(refuse, lambda *_: None, refuse)
 
 
 class End:
@@ -56,7 +64,7 @@ def ask(version: int) -> tuple[End, Connection, Reply]:
         lambda: 0.0,
     )
     end.peer = connection
-    reply = Reply(connection, 7, version, "client")
+    reply = Reply(connection, 7, version, "client", NOBODY)
     connection.expect(reply)
     return end, connection, reply
 

@@ -13,13 +13,18 @@ from ottla.protocol.messages import heartbeat, join_group, list_groups, metadata
 from tests.unit.broker.serving import Client, World, serving
 
 
+def reply_to(client: Client, version: int) -> Reply:
+    deciders = client.world.broker.dispatchers["PLAINTEXT"]._deciders
+    return Reply(client.connection, 7, version, "test", deciders)
+
+
 @pytest.mark.parametrize(("version", "size"), [(3, 10), (4, 12)])
 def test_a_response_has_its_size_and_correlation_id_and_tags_if_flexible(
     version: int, size: int
 ) -> None:
     with serving() as world:
         client = world.client()
-        reply = Reply(client.connection, 7, version, "test")
+        reply = reply_to(client, version)
         client.connection.expect(reply)
         send(reply, heartbeat.Response(error_code=22))
         assert len(client.channel.sent) == 4 + size
@@ -35,7 +40,7 @@ def test_a_response_that_cannot_be_encoded_costs_its_own_connection() -> None:
             vote.Response(node_endpoints=[vote.NodeEndpoint(1, "h", 1)]),  # Not in version 0.
         ):
             client = world.client()
-            reply = Reply(client.connection, 7, 0, "test")
+            reply = reply_to(client, 0)
             client.connection.expect(reply)
             send(reply, response)
             assert not client.channel.is_open
@@ -52,7 +57,7 @@ def test_a_response_that_is_encoded_already_has_the_same_frame(version: int) -> 
         sent = []
         for one in (response, Encoded(heartbeat.Response, encode(response, version))):
             client = world.client()
-            reply = Reply(client.connection, 7, version, "test")
+            reply = reply_to(client, version)
             client.connection.expect(reply)
             send(reply, one)
             sent.append(bytes(client.channel.sent))
@@ -62,7 +67,7 @@ def test_a_response_that_is_encoded_already_has_the_same_frame(version: int) -> 
 def test_a_closed_connection_is_sent_nothing() -> None:
     with serving() as world:
         client = world.client()
-        reply = Reply(client.connection, 7, 4, "test")
+        reply = reply_to(client, 4)
         client.close()
         send(reply, heartbeat.Response())
         assert reply.pieces is None
@@ -74,7 +79,7 @@ def listed(count: int) -> list_groups.Response:
 
 
 def answer_with(world: World, client: Client, count: int) -> Reply:
-    reply = Reply(client.connection, 7, 4, "test")
+    reply = reply_to(client, 4)
     client.connection.expect(reply)
     respond(reply, lambda: listed(count), count, world.broker)
     return reply
@@ -86,7 +91,7 @@ def test_a_long_response_is_the_same_as_one_that_is_sent_at_once(count: int) -> 
         client, other = world.client(), world.client()
         answer_with(world, client, count)
         world.settle()
-        reply = Reply(other.connection, 7, 4, "test")
+        reply = reply_to(other, 4)
         other.connection.expect(reply)
         send(reply, listed(count))
         assert client.channel.sent == other.channel.sent
@@ -132,7 +137,7 @@ def test_nobody_is_answered_who_goes_meanwhile(turns: int) -> None:
 def test_a_long_response_that_cannot_be_encoded_costs_its_connection() -> None:
     with serving() as world:
         client = world.client()
-        reply = Reply(client.connection, 7, 4, "test")
+        reply = reply_to(client, 4)
         client.connection.expect(reply)
         respond(reply, lambda: heartbeat.Response(error_code=1 << 20), 10_000, world.broker)
         world.settle()
