@@ -37,7 +37,7 @@ def test_records_are_written_and_read(client: Client) -> None:
 
 def test_reading_stops_when_nothing_comes(client: Client) -> None:
     client.write("t", [Outgoing(b"a")])
-    assert len(list(client.read({PLACE: 0}, idle_ms_max=20))) == 1
+    assert len(list(client.read({PLACE: 0}, idle_ms_max=500))) == 1
 
 
 def test_reading_to_the_end_of_nothing_gives_nothing(client: Client) -> None:
