@@ -9,27 +9,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from ottla.groups import administration
+from ottla.groups.administration import ListGroups
 from ottla.groups.classic import requests as classic_requests
-from ottla.groups.classic.group import ClassicGroup, ClassicState
-from ottla.groups.classic.rebalance import (
-    INITIAL,
-    JOIN,
-    SESSION,
-    SYNC,
-    complete,
-    expect_heartbeat,
-    initial_delay_over,
-    prepare,
-    session_is_over,
-    sync_is_late,
-)
+from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.consumer import membership as consumer_membership
 from ottla.groups.consumer.group import LEFT_FOR_A_WHILE, ConsumerGroup
-from ottla.groups.consumer.membership import CONSUMER_SESSION, REJOIN, RESYNC, REVOCATION
 from ottla.groups.consumer.requests import check_request
 from ottla.groups.group_table import GroupTable
-from ottla.groups.mixed.migration import CONVERTED, fence, let_go, upgrade
+from ottla.groups.kind import Groups
+from ottla.groups.mixed.migration import fence, let_go, upgrade
 from ottla.groups.offsets import requests as offset_requests
 from ottla.groups.settings import ConsumerTimes, GroupSettings
 from ottla.groups.timers import TimerKey, Timers
@@ -52,7 +40,6 @@ from ottla.protocol.messages import (
 )
 
 RETRY_MS = 500  # Until a timer whose records were refused fires again.
-CONSUMER_KINDS = (CONSUMER_SESSION, REVOCATION, REJOIN, RESYNC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,11 +114,11 @@ class GroupCoordinator:
             offset_delete.Request: partial(offset_requests.answer_delete, table),
             ExpireOffsets: partial(offset_requests.expire, table),
             TopicsDeleted: partial(offset_requests.forget_topics, table),
-            administration.ListGroups: self._list,
-            DescribeGroup: self._describe,
+            ListGroups: self._list,
+            DescribeGroup: partial(self._describe, table.classics),
             DeleteGroup: self._delete,
             consumer_group_heartbeat.Request: self._consumer_heartbeat,
-            DescribeConsumerGroup: self._describe_consumers,
+            DescribeConsumerGroup: partial(self._describe, table.consumers),
             Loaded: self._loaded,
             TopicsChanged: self._topics_changed,
         }
@@ -162,11 +149,8 @@ class GroupCoordinator:
         for key in due:
             self._timers.set(key, Monotonic(now + RETRY_MS))  # If the records are refused.
             turn.cancel_timer(*key)
-        self.consumers.time_came(turn, (key for key in due if key.kind in CONSUMER_KINDS))
-        for key in due:
-            group = self.groups.get(group_id)
-            if group is not None and key.kind not in CONSUMER_KINDS:
-                self._time_came(turn, group, key)
+        for groups in self._table.kinds:
+            groups.time_came(turn, [key for key in due if key.kind in groups.timer_kinds])
         return turn.decision
 
     def next_deadline(self) -> Monotonic | None:
@@ -181,52 +165,23 @@ class GroupCoordinator:
         self._table.ended(producer, verdict)
 
     def _loaded(self, turn: Turn, ticket: Ticket, _: GroupCommand) -> None:
-        for group in self.groups.values():
-            for member in group.members.values():
-                expect_heartbeat(turn, group, member)
-            # The limit was lowered, so that not all may join again; or it was lost while it became
-            # a classic group.
-            if group.is_converted or len(group.members) > turn.settings.size_max:
-                prepare(turn, group)
-        self.consumers.loaded(turn)
+        for groups in self._table.kinds:
+            groups.loaded(turn)
         turn.reply(ticket, None)
 
-    def _time_came(self, turn: Turn, group: ClassicGroup, key: TimerKey) -> None:
-        if key.kind == SESSION:
-            session_is_over(turn, group, key.member_id)
-            self._table.drop_if_void(group)
-        elif key.kind == INITIAL:
-            initial_delay_over(turn, group)
-        elif key.kind == JOIN:
-            complete(turn, group)
-        elif key.kind == SYNC:
-            sync_is_late(turn, group)
-        elif key.kind == CONVERTED and group.state is ClassicState.STABLE:
-            prepare(turn, group)
-
-    def _describe(self, turn: Turn, ticket: Ticket, command: GroupCommand) -> None:
-        group = self.groups.get(command.request.group_id)
-        if group is None:
-            unknown = administration.describe_unknown(command.request.group_id, command.version)
-            turn.reply(ticket, unknown)
-        else:
-            turn.reply(ticket, administration.describe_classic(group))
+    def _describe(self, groups: Groups, turn: Turn, ticket: Ticket, command: GroupCommand) -> None:
+        turn.reply(ticket, groups.describe(turn, command.request.group_id, command.version))
 
     def _list(self, turn: Turn, ticket: Ticket, command: GroupCommand) -> None:
-        listed = [administration.listed_classic(group) for group in self.groups.values()]
-        listed += self.consumers.listed()
-        wanted: administration.ListGroups = command.request
+        wanted: ListGroups = command.request
+        listed = [one for groups in self._table.kinds for one in groups.listed()]
         turn.reply(ticket, [one for one in listed if wanted.has(one)])
 
     def _delete(self, turn: Turn, ticket: Ticket, command: GroupCommand) -> None:
         group_id = command.request.group_id
-        committed = self.offsets.get(group_id, {})
         turn.decision.is_atomic = False  # What is left of a group can be deleted again.
-        if group_id in self.consumers.by_id:
-            self.consumers.delete(turn, group_id, committed)
-        else:
-            group = self._table.group(group_id, ErrorCode.GROUP_ID_NOT_FOUND)
-            administration.delete_classic(turn, group, committed)
+        committed = self.offsets.get(group_id, {})
+        self._table.kind_of(group_id).delete(turn, group_id, committed)
         turn.reply(ticket, delete_groups.DeletableGroupResult(group_id))
 
     def _consumer_heartbeat(self, turn: Turn, ticket: Ticket, command: GroupCommand) -> None:
@@ -275,10 +230,6 @@ class GroupCoordinator:
     def _not_found(self, group_id: str) -> Refusal:
         what = "is not a consumer group" if group_id in self.groups else "not found"
         return Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {what}.")
-
-    def _describe_consumers(self, turn: Turn, ticket: Ticket, command: GroupCommand) -> None:
-        assignor = turn.settings.consumer_assignors[0]
-        turn.reply(ticket, self.consumers.describe(turn, command.request.group_id, assignor))
 
     def _topics_changed(self, turn: Turn, ticket: Ticket, _: GroupCommand) -> None:
         self.consumers.topics_changed()

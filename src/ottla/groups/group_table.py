@@ -7,11 +7,12 @@ Offsets of a transaction are pending until its marker, and count by the place of
 as in Kafka: a later commit of the same partition stays, whenever the marker comes.
 """
 
-from dataclasses import dataclass, field
 from typing import Any
 
 from ottla.groups.classic.group import ClassicGroup
+from ottla.groups.classic.groups import ClassicGroups
 from ottla.groups.consumer.groups import ConsumerGroups
+from ottla.groups.kind import Groups
 from ottla.groups.offsets.offsets import Committed
 from ottla.model.errors import ErrorCode, Refusal
 from ottla.model.machine import Producer, Verdict
@@ -19,7 +20,6 @@ from ottla.model.types import Offset, ProducerId, TopicPartition
 from ottla.protocol.consumer_group_records import ConsumerGroupMetadataKey
 from ottla.protocol.group_records import (
     GroupMetadataKey,
-    GroupMetadataValue,
     GroupRecord,
     LegacyOffsetCommitKey,
     OffsetCommitKey,
@@ -32,17 +32,22 @@ Place = tuple[str, TopicPartition]  # Of a committed offset: its group and parti
 Pending = tuple[Offset, OffsetCommitValue]  # With the offset of its record.
 
 
-@dataclass(slots=True)
 class GroupTable:
-    classic: dict[str, ClassicGroup] = field(default_factory=dict)
-    consumers: ConsumerGroups = field(default_factory=ConsumerGroups)
-    offsets: dict[str, Committed] = field(default_factory=dict)
-    pending: dict[ProducerId, dict[Place, Pending]] = field(default_factory=dict)
-    just_ended: str | None = None  # The consumer group whose end was the last record.
+    def __init__(self) -> None:
+        self.offsets: dict[str, Committed] = {}
+        self.pending: dict[ProducerId, dict[Place, Pending]] = {}
+        self.classics = ClassicGroups(self.offsets)
+        self.consumers = ConsumerGroups()
+        self.kinds: tuple[Groups, ...] = (self.classics, self.consumers)
+        self._just_ended: str | None = None  # The consumer group whose end was the last record.
+
+    @property
+    def classic(self) -> dict[str, ClassicGroup]:
+        return self.classics.by_id
 
     def apply(self, offset: Offset, record: GroupRecord, producer: Producer | None) -> None:
         key, value = record
-        just_ended, self.just_ended = self.just_ended, None
+        just_ended, self._just_ended = self._just_ended, None
         match key:
             case OffsetCommitKey() | LegacyOffsetCommitKey():
                 place = key.group, TopicPartition(key.topic, key.partition)
@@ -51,13 +56,18 @@ class GroupTable:
                 else:
                     self._apply_offset(offset, place, value)
             case GroupMetadataKey():
-                self._apply_classic(key.group, value, just_ended == key.group)
+                self.classics.apply(key, value)
+                if value is not None:
+                    # The last thing a coordinator did was to make it of a consumer group: then its
+                    # members have what they had, and what the others had belongs to nobody.
+                    is_converted = just_ended == key.group and bool(value.members)
+                    self.classic[key.group].is_converted = is_converted
             case _:
                 self.consumers.apply(key, value)
                 if value is not None:
                     self.classic.pop(key.group_id, None)
                 elif isinstance(key, ConsumerGroupMetadataKey):
-                    self.just_ended = key.group_id
+                    self._just_ended = key.group_id
                     if key.group_id in self.offsets:
                         self.group_or_new(key.group_id)
 
@@ -69,34 +79,14 @@ class GroupTable:
                 self._apply_offset(offset, place, value)
 
     def group_or_new(self, group_id: str) -> ClassicGroup:
-        group = self.classic.get(group_id)
-        if group is None:
-            group = self.classic[group_id] = ClassicGroup(group_id)
-        return group
+        return self.classics.get_or_new(group_id)
 
-    def group(self, group_id: str, code: ErrorCode) -> ClassicGroup:
-        group = self.classic.get(group_id)
-        if group is None:
-            raise Refusal(code)
-        return group
-
-    def drop_if_void(self, group: ClassicGroup) -> None:
-        """A group that is nowhere but in memory, and that nobody is in, need not be there."""
-        is_used = group.members or group.pending or group.id in self.offsets
-        if not is_used and not group.is_recorded and group.is_empty:
-            self.classic.pop(group.id, None)
-
-    def _apply_classic(
-        self, group_id: str, value: GroupMetadataValue | None, is_ended: bool
-    ) -> None:
-        if value is None:
-            self.classic.pop(group_id, None)
-        else:
-            group = self.group_or_new(group_id)
-            group.restore(value)
-            # The last thing a coordinator did was to make it of a consumer group: then its members
-            # have what they had, and what the others had belongs to nobody.
-            group.is_converted = is_ended and bool(value.members)
+    def kind_of(self, group_id: str) -> Groups:
+        """The kind that a group is of; Refusal if there is no such group."""
+        for groups in reversed(self.kinds):  # A classic group may be there without a record.
+            if group_id in groups.by_id:
+                return groups
+        raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND)
 
     def _apply_offset(self, offset: Offset, place: Place, value: Any) -> None:
         for pending in self.pending.values():
@@ -114,4 +104,4 @@ class GroupTable:
             if not committed:
                 del self.offsets[group_id]
                 if group_id in self.classic:
-                    self.drop_if_void(self.classic[group_id])
+                    self.classics.drop_if_void(self.classic[group_id])

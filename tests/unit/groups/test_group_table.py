@@ -1,6 +1,9 @@
 """Records of one kind of group end the other kind; offsets stay."""
 
+import pytest
+
 from ottla.groups.group_table import GroupTable
+from ottla.model.errors import Refusal
 from ottla.model.machine import Producer, Verdict
 from ottla.model.types import ProducerId
 from ottla.protocol.consumer_group_records import (
@@ -73,6 +76,17 @@ def test_the_end_of_a_part_does_not_end_a_classic_group_that_begins() -> None:
     table.apply(9, GroupRecord(member, None), None)
     table.apply(9, end(CONSUMERS), None)
     assert table.classic["g"] is begun
+
+
+def test_a_consumer_group_keeps_its_kind_while_a_classic_one_of_its_id_is_not_recorded() -> None:
+    table = table_of(CONSUMERS)
+    assert table.kind_of("g") is table.consumers
+    table.group_or_new("g")
+    assert table.kind_of("g") is table.consumers
+    table.apply(9, end(CONSUMERS), None)
+    assert table.kind_of("g") is table.classics
+    with pytest.raises(Refusal):
+        table.kind_of("other")
 
 
 ONE, TWO = (Producer(ProducerId(id_), 0) for id_ in (1, 2))

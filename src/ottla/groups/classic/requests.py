@@ -28,7 +28,7 @@ def answer_join(table: GroupTable, turn: Turn, ticket: Ticket, command: GroupCom
     elif request.group_id not in table.classic and request.member_id:
         raise Refusal(ErrorCode.UNKNOWN_MEMBER_ID)
     turn.admit()  # A rebalance ends with a record: none begins while there can be none.
-    group = table.group_or_new(request.group_id)
+    group = table.classics.get_or_new(request.group_id)
     try:
         join(turn, ticket, command, group)
     except Refusal:
@@ -36,7 +36,7 @@ def answer_join(table: GroupTable, turn: Turn, ticket: Ticket, command: GroupCom
             del table.classic[group.id]  # It stays what it is.
         raise
     finally:
-        table.drop_if_void(group)
+        table.classics.drop_if_void(group)
 
 
 def answer_sync(table: GroupTable, turn: Turn, ticket: Ticket, command: GroupCommand) -> None:
@@ -45,7 +45,7 @@ def answer_sync(table: GroupTable, turn: Turn, ticket: Ticket, command: GroupCom
     if consumers is not None:
         turn.reply(ticket, mixed_membership.sync(turn, request, consumers))
         return
-    group = table.group(request.group_id, ErrorCode.UNKNOWN_MEMBER_ID)
+    group = table.classics.get(request.group_id, ErrorCode.UNKNOWN_MEMBER_ID)
     classic_membership.sync(turn, ticket, request, group)
 
 
@@ -55,7 +55,7 @@ def answer_heartbeat(table: GroupTable, turn: Turn, ticket: Ticket, command: Gro
     if consumers is not None:
         code = mixed_membership.heartbeat(turn, request, consumers)
     else:
-        group = table.group(request.group_id, ErrorCode.UNKNOWN_MEMBER_ID)
+        group = table.classics.get(request.group_id, ErrorCode.UNKNOWN_MEMBER_ID)
         code = classic_membership.heartbeat(turn, request, group)
     turn.reply(ticket, heartbeat.Response(error_code=code))
 
@@ -87,7 +87,7 @@ def _leave(
         ]
     turn.admit()
     results = classic_membership.leave(turn, members, group)
-    table.drop_if_void(group)
+    table.classics.drop_if_void(group)
     return results
 
 

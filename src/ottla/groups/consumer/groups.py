@@ -4,10 +4,10 @@ Some of the members may still speak the classic protocol: see `mixed_membership`
 """
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, Final
 
 from ottla.groups.consumer.group import ConsumerGroup, ConsumerMember, MemberState
-from ottla.groups.consumer.membership import CONSUMER_SESSION, REVOCATION
+from ottla.groups.consumer.membership import CONSUMER_SESSION, REJOIN, RESYNC, REVOCATION
 from ottla.groups.mixed.migration import fence, write_end
 from ottla.groups.offsets.offsets import Committed, forget, is_expired
 from ottla.groups.timers import TimerKey
@@ -31,6 +31,8 @@ EPOCHS_SINCE = 9  # In OffsetCommit: before, a client cannot be a member of such
 
 
 class ConsumerGroups:
+    timer_kinds: Final = frozenset({CONSUMER_SESSION, REVOCATION, REJOIN, RESYNC})
+
     def __init__(self) -> None:
         self.by_id: dict[str, ConsumerGroup] = {}
 
@@ -82,7 +84,7 @@ class ConsumerGroups:
         ]
 
     def describe(
-        self, turn: Turn, group_id: str, default_assignor: str
+        self, turn: Turn, group_id: str, _version: int
     ) -> consumer_group_describe.DescribedGroup:
         group = self.by_id.get(group_id)
         if group is None:
@@ -94,7 +96,7 @@ class ConsumerGroups:
             group_state=group.state,
             group_epoch=group.epoch,
             assignment_epoch=group.target_epoch,
-            assignor_name=_assignor(group, default_assignor),
+            assignor_name=_assignor(group, turn.settings.consumer_assignors[0]),
             members=[_described(member, group, topics) for member in group.members.values()],
         )
 

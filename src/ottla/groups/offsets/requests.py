@@ -6,7 +6,6 @@ from ottla.groups.offsets import offsets
 from ottla.groups.turn import GroupCommand, Turn
 from ottla.model.errors import ErrorCode, Refusal
 from ottla.model.machine import Ticket
-from ottla.protocol.group_records import GroupMetadataKey
 from ottla.protocol.messages import offset_commit, offset_delete, offset_fetch
 
 GROUP_NOT_FOUND_SINCE = 9  # In OffsetCommit.
@@ -42,7 +41,7 @@ def answer_delete(table: GroupTable, turn: Turn, ticket: Ticket, command: GroupC
         reads = consumers.subscribed_topics().__contains__
         turn.reply(ticket, offsets.delete(turn, request, committed, reads))
         return
-    group = table.group(request.group_id, ErrorCode.GROUP_ID_NOT_FOUND)
+    group = table.classics.get(request.group_id, ErrorCode.GROUP_ID_NOT_FOUND)
     if not group.is_empty and not group.is_consumers:
         raise Refusal(ErrorCode.NON_EMPTY_GROUP)
     subscribed = group.subscribed_topics()
@@ -55,16 +54,9 @@ def answer_delete(table: GroupTable, turn: Turn, ticket: Ticket, command: GroupC
 
 def expire(table: GroupTable, turn: Turn, ticket: Ticket, _: GroupCommand) -> None:
     turn.decision.is_atomic = False
-    now, retention_ms = turn.wall, turn.settings.offsets_retention_ms
-    for group in table.classic.values():
-        committed = table.offsets.get(group.id, {})
-        gone = list(offsets.expired(group, committed, now, retention_ms))
-        for partition in gone:
-            offsets.forget(turn, group.id, partition.topic, partition.partition)
-        if group.is_empty and len(gone) == len(committed) and group.is_recorded:
-            turn.write(GroupMetadataKey(group.id), None)
-    for group_id in table.consumers.by_id:
-        table.consumers.expire(turn, group_id, table.offsets.get(group_id, {}))
+    for groups in table.kinds:
+        for group_id in groups.by_id:
+            groups.expire(turn, group_id, table.offsets.get(group_id, {}))
     turn.reply(ticket, None)
 
 
