@@ -1,6 +1,7 @@
 """A connection is fed bytes by hand here: the channel only collects what it is given."""
 
 from collections.abc import Callable
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -17,6 +18,7 @@ from ottla.broker.wire.memory import FREE_BYTES, READ_BYTES_MAX, RequestMemory
 from ottla.env.network import Address
 
 FRAME_BYTES_MAX = 1 << 20
+STEPS_MAX = 200_000
 
 
 class Channel:
@@ -225,6 +227,70 @@ def test_unfinished_small_frames_beyond_the_memory_are_all_finished() -> None:
                 client.feed(unsent[client][:count])
                 unsent[client] = unsent[client][count:]
     assert [client.frames for client in clients] == [[body]] * len(clients)
+    assert memory.used_bytes == 0
+
+
+class Holding(Client):
+    """Serves some requests later, answers some later, and holds back the ones behind some."""
+
+    def __init__(self, memory: RequestMemory, random: Random) -> None:
+        super().__init__(memory)
+        self.random = random
+        self.holds = 0
+        self.postponed = -1
+        sizes = random.choices((1, 900, 1100, 30_000, 131_072, 131_080, 300_000), k=5)
+        self.bodies = [bytes([number]) * size for number, size in enumerate(sizes)]
+        self.unsent = framed(*self.bodies)
+
+    def serve(
+        self, connection: Connection, frame: memoryview, start: int, end: int, limit: int
+    ) -> int:
+        chance = self.random.random()
+        if chance < 0.3:
+            connection.hold()
+            self.holds += 1
+            if self.postponed != len(self.frames):
+                self.postponed = len(self.frames)
+                return start - 4
+        self.answer_at_once = b"%d," % len(self.frames) if chance < 0.6 else None
+        self.seconds_per_frame = SLICE_SECONDS * self.random.random()
+        return super().serve(connection, frame, start, end, limit)
+
+    @property
+    def is_done(self) -> bool:
+        return len(self.channel.sent) == len(self.bodies) and self.channel.is_reading
+
+    def step(self) -> None:
+        kind = self.random.randrange(4)
+        waiting = [n for n, reply in enumerate(self.replies) if reply.pieces is None]
+        if kind == 0 and self.channel.is_reading and self.unsent:
+            count = min(len(self.connection.buffer()), self.random.choice((1, 50_000, 1 << 20)))
+            data, self.unsent = self.unsent[:count], self.unsent[count:]
+            self.feed(data)
+        elif kind == 1 and self.holds:
+            self.holds -= 1
+            self.connection.release()
+        elif kind == 2 and waiting:
+            number = self.random.choice(waiting)
+            self.replies[number].complete((b"%d," % number,))
+        else:
+            self.channel.next_turn()
+            self.memory.flushed()
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_every_request_is_served_and_answered_in_order_however_scarce_memory_is(seed: int) -> None:
+    random = Random(seed)
+    memory = RequestMemory(random.choice((50_000, 300_000, 1 << 20)))
+    clients = [Holding(memory, random) for _ in range(10)]
+    for _ in range(STEPS_MAX):
+        random.choice(clients).step()
+        if all(client.is_done for client in clients):
+            break
+    for client in clients:
+        assert client.frames == client.bodies
+        assert b"".join(client.channel.sent) == b"0,1,2,3,4,"
+        assert client.channel.is_reading
     assert memory.used_bytes == 0
 
 
