@@ -6,19 +6,20 @@ left becomes a classic group again, and rebalances. All of it is written as one:
 group, the whole of the new one.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 
 from ottla.groups.classic.group import ClassicGroup, ClassicMember, ClassicState
 from ottla.groups.classic.rebalance import INITIAL, JOIN, SESSION, SYNC, refuse_waiting
 from ottla.groups.consumer import membership as consumer_membership
 from ottla.groups.consumer.assignment import facts_of, target_record
-from ottla.groups.consumer.group import ConsumerGroup, ConsumerMember, MemberState
+from ottla.groups.consumer.group import ConsumerGroup, ConsumerMember, MemberState, Owned
 from ottla.groups.consumer.membership import CONSUMER_SESSION
 from ottla.groups.consumer.reconciliation import as_record
 from ottla.groups.mixed.embedded_protocol import (
     CustomAssignment,
     assigned_by,
     encoded_assignment,
+    owned_by,
     subscription_of,
 )
 from ottla.groups.topics import metadata_hash
@@ -165,33 +166,60 @@ def _may_downgrade(
 
 
 def _converted(turn: Turn, classic: ClassicGroup) -> list[ConsumerMember]:
-    """Each member owns what it was last given, in the generation that is now its epoch."""
+    """Members with their last assignment, in the generation that is now their epoch.
+
+    A cooperative member may still own partitions that the assignment takes from it: it has not
+    received the assignment, or not revoked them yet. Those are being revoked.
+    """
     topics, taken = turn.around.topics, set[tuple[Uuid, int]]()
+    epoch = classic.generation
     members = []
     for member in classic.members.values():
-        subscription = subscription_of(_metadata(member, classic.protocol))
-        metadata = records.ConsumerGroupMemberMetadataValue(
-            instance_id=member.instance_id,
-            rack_id=subscription.rack_id or None,
-            client_id=member.client_id,
-            client_host=member.client_host,
-            subscribed_topic_names=list(subscription.topics),
-            subscribed_topic_regex="",
-            rebalance_timeout_ms=member.rebalance_timeout_ms,
-            server_assignor=None,
-            classic_member_metadata=records.ClassicMemberMetadata(
-                member.session_timeout_ms,
-                [records.ClassicProtocol(*protocol) for protocol in member.protocols],
-            ),
+        metadata = _member_metadata(member, classic.protocol)
+        assigned = _not_taken(assigned_by(member.assignment, topics), taken, epoch)
+        members.append(
+            ConsumerMember(member.id, metadata, epoch, epoch, MemberState.STABLE, assigned)
         )
-        owned = {}
-        for topic, indexes in assigned_by(member.assignment, topics).items():
-            mine = [index for index in indexes if (topic, index) not in taken]
-            taken.update((topic, index) for index in mine)
-            owned[topic] = dict.fromkeys(mine, classic.generation)
-        epoch = classic.generation
-        members.append(ConsumerMember(member.id, metadata, epoch, epoch, MemberState.STABLE, owned))
+    for member, converted in zip(classic.members.values(), members, strict=True):
+        subscription = subscription_of(_metadata(member, classic.protocol))
+        still_owned = {one.topic_id: one.partitions for one in owned_by(subscription, topics)}
+        converted.revoking = _not_taken(still_owned, taken, epoch)
+        if converted.revoking:
+            converted.state = MemberState.UNREVOKED_PARTITIONS
     return members
+
+
+def _not_taken(
+    partitions: Mapping[Uuid, Sequence[int]], taken: set[tuple[Uuid, int]], epoch: int
+) -> Owned:
+    """The partitions that no member has yet, which are taken from now on."""
+    owned = {}
+    for topic, indexes in partitions.items():
+        mine = [index for index in indexes if (topic, index) not in taken]
+        taken.update((topic, index) for index in mine)
+        if mine:
+            owned[topic] = dict.fromkeys(mine, epoch)
+    return owned
+
+
+def _member_metadata(
+    member: ClassicMember, protocol: str | None
+) -> records.ConsumerGroupMemberMetadataValue:
+    subscription = subscription_of(_metadata(member, protocol))
+    return records.ConsumerGroupMemberMetadataValue(
+        instance_id=member.instance_id,
+        rack_id=subscription.rack_id or None,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        subscribed_topic_names=list(subscription.topics),
+        subscribed_topic_regex="",
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        server_assignor=None,
+        classic_member_metadata=records.ClassicMemberMetadata(
+            member.session_timeout_ms,
+            [records.ClassicProtocol(*protocol) for protocol in member.protocols],
+        ),
+    )
 
 
 def _metadata(member: ClassicMember, protocol: str | None) -> bytes:
@@ -218,7 +246,7 @@ def _records(
     written.append(GroupRecord(records.ConsumerGroupTargetAssignmentMetadataKey(id_), made))
     for member in members:
         assignment = records.ConsumerGroupCurrentMemberAssignmentValue(
-            epoch, epoch, MemberState.STABLE, as_record(member.assigned)
+            epoch, epoch, member.state, as_record(member.assigned), as_record(member.revoking)
         )
         key_of = records.ConsumerGroupCurrentMemberAssignmentKey(id_, member.id)
         written.append(GroupRecord(key_of, assignment))

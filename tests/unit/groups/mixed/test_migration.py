@@ -228,6 +228,25 @@ def test_a_static_member_that_restarts_before_a_rebalance_does_not_hide_it_from_
     assert back.owned == ALL
 
 
+def test_upgrade_gives_away_no_partition_that_a_cooperative_member_has_not_revoked() -> None:
+    world = ConsumerWorld(t=4)
+    first = ClassicConsumer(world, protocol=COOPERATIVE)
+    second = ClassicConsumer(world, protocol=COOPERATIVE)
+    settle_all(world, first)
+    for _ in range(3):
+        second.step()  # It has joined, and waits for the other.
+    while first.syncing is None:
+        first.step()  # The leader's SyncGroup takes two partitions from itself.
+    assert first.owned == ALL, "the answer to SyncGroup was not read yet"
+    new = Consumer(world, "new")
+    for _ in range(3):
+        new.beat()
+        assert not new.owned
+    settle_all(world, first, second, new)
+    owned = [p for member in (first, second, new) for p in member.owned]
+    assert sorted(owned) == sorted(ALL)
+
+
 def test_those_who_wait_are_left_alone_if_the_group_cannot_be_upgraded() -> None:
     world = ConsumerWorld(t=4)
     stable(world)
