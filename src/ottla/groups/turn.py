@@ -84,6 +84,10 @@ class Turn:
         key = TimerKey(kind, group_id, member_id)
         self.on_append(partial(self.around.timers.set, key, deadline))
 
+    def set_due(self, kind: str, group_id: str) -> None:
+        """Set a timer of a group that is due before the next command; it must not set itself."""
+        self.on_append(partial(self.around.timers.set, TimerKey(kind, group_id, ""), self.now))
+
     def is_timer_set(self, kind: str, group_id: str, member_id: str = "") -> bool:
         return self.around.timers.is_set(TimerKey(kind, group_id, member_id))
 

@@ -172,7 +172,7 @@ def _join_as_the_last(
     )
     migration.downgrade(turn, group, {known.id}, member)
     if is_changed or group.epoch > group.target_epoch:
-        turn.set_timer(migration.CONVERTED, group.id, "", 0)
+        turn.set_due(migration.CONVERTED, group.id)
     else:
         member.epoch = group.epoch
     return _joined(member)

@@ -80,7 +80,7 @@ def fence(turn: Turn, group: ConsumerGroup, members: list[ConsumerMember]) -> No
     left = len(group.members) - len(leaving)
     if left > 0 and _may_downgrade(turn, group, leaving, left):
         downgrade(turn, group, leaving)
-        turn.set_timer(CONVERTED, group.id, "", 0)
+        turn.set_due(CONVERTED, group.id)
     elif members:
         consumer_membership.remove(turn, group, members)
 

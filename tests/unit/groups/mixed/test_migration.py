@@ -67,6 +67,8 @@ def test_the_last_new_member_that_leaves_makes_it_a_classic_group_that_rebalance
     assert new.leave().member_epoch == -1
     assert GROUP not in world.machine.consumers.by_id
     assert world.machine.groups[GROUP].generation == epoch
+    world.pass_time(0)
+    assert world.machine.groups[GROUP].state.value == "PreparingRebalance", "before any request"
     settle_all(world, old)
     assert old.owned == ALL
     assert world.machine.groups[GROUP].generation == epoch + 1
