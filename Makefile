@@ -52,7 +52,7 @@ types: $(VENV)/.tested ## Static types.
 
 # Some tests compare with Apache Kafka's jars; without Maven they skip, and fail under CI.
 JARS_IF_POSSIBLE := $(if $(shell command -v mvn),jars)
-unit: $(VENV)/.tested $(JARS_IF_POSSIBLE) ## Unit tests, scenarios and house rules (under 3 minutes with lint and types).
+unit: $(VENV)/.tested $(JARS_IF_POSSIBLE) ## Unit tests, scenarios and house rules (4 minutes).
 	$(PYTEST) $(AGAIN) -n auto --session-timeout=420 tests/test_house.py tests/unit $(wildcard tests/scenarios)
 
 crash: $(VENV)/.tested ## Crashes at every file operation, kill -9 under load, crowds (2 minutes).
