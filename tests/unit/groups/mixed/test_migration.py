@@ -230,7 +230,10 @@ def test_a_static_member_that_restarts_before_a_rebalance_does_not_hide_it_from_
     assert back.owned == ALL
 
 
-def test_upgrade_gives_away_no_partition_that_a_cooperative_member_has_not_revoked() -> None:
+@pytest.mark.parametrize("is_answer_lost", [False, True])
+def test_upgrade_gives_away_no_partition_that_a_cooperative_member_has_not_revoked(
+    is_answer_lost: bool,
+) -> None:
     world = ConsumerWorld(t=4)
     first = ClassicConsumer(world, protocol=COOPERATIVE)
     second = ClassicConsumer(world, protocol=COOPERATIVE)
@@ -244,6 +247,16 @@ def test_upgrade_gives_away_no_partition_that_a_cooperative_member_has_not_revok
     for _ in range(3):
         new.beat()
         assert not new.owned
+    if is_answer_lost:
+        first.syncing = None
+        first.join()  # It still owns all.
+        new.beat()
+        assert not new.owned
+    for _ in range(12):
+        for member in (first, second):
+            member.step()
+            new.beat()
+            assert not new.owned & first.owned, "before the first one has revoked"
     settle_all(world, first, second, new)
     owned = [p for member in (first, second, new) for p in member.owned]
     assert sorted(owned) == sorted(ALL)
