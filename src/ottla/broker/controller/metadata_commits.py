@@ -81,7 +81,7 @@ class MetadataCommits:
     async def settle(self) -> None:
         """Write what is decided so far, and act on what the quorum says of it.
 
-        A write that has begun goes on even if whoever waits for it is cancelled: between the
+        A write that has begun goes on even if its caller is cancelled: between the
         file and the image there is no half.
         """
         while True:
@@ -110,7 +110,7 @@ class MetadataCommits:
             self.active.drop(Refusal(ErrorCode.NOT_CONTROLLER))
 
     async def snapshot_if_due(self) -> None:
-        """Also for whoever keeps house: a snapshot may be due by time alone."""
+        """Also called by housekeeping: a snapshot may be due by time alone."""
         image = self.committed_image.image
         if self._committing is not None or image.is_in_transaction:
             return  # Between two batches of a commit the image is not whole; `run` comes back.

@@ -139,7 +139,7 @@ class QuorumDriver:
                     await self._progress.wait()
 
     def close(self) -> None:
-        """After `settle`, when nobody asks any more."""
+        """Call after `settle`, when no request is under way any more."""
         self._release()
         self.log.close()
 

@@ -177,10 +177,10 @@ class QuorumShell:
                 await self._follow(effect)
 
     async def _write_state(self, state: ElectionState) -> None:
-        """Until it is written. Meanwhile no vote is given, and nothing else is told or asked.
+        """Write the election state, again and again until that succeeds; no message leaves before.
 
-        The machine is ahead of the disk, but nobody hears of it: for others this node is slow. A
-        single voter has nobody who goes on without it, and is told at its start.
+        The state machine is ahead of the disk meanwhile, and peers see a slow node. A single voter
+        raises at its start instead, since no other voter can replace it.
         """
         while True:
             try:
