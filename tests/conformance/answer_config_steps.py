@@ -10,7 +10,7 @@ from ottla.protocol.messages import (
 from tests.conformance.answer_step import Steps
 from tests.conformance.answer_world import World
 
-TOPIC, BROKER = 2, 4
+TOPIC, BROKER, BROKER_LOGGER = 2, 4, 8
 SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
 
 STEPS = Steps()
@@ -103,6 +103,65 @@ def _(_: World, version: int) -> Any:  # noqa: ANN401
     )
 
 
+@step("DescribeConfigs of loggers", range(1, 5))
+def _(_: World, version: int) -> Any:  # noqa: ANN401
+    resource = describe_configs.DescribeConfigsResource
+    return describe_configs.Request(
+        [
+            resource(BROKER_LOGGER, "1", ["root", "no.such"]),
+            resource(BROKER_LOGGER, "9", None),
+            resource(BROKER_LOGGER, "x", None),
+            resource(BROKER_LOGGER, "", None),
+        ],
+        include_synonyms=True,
+        include_documentation=version >= 3,
+    )
+
+
+@step("IncrementalAlterConfigs of loggers", range(2))
+def _(_: World, version: int) -> Any:  # noqa: ANN401
+    return incremental_alter_configs.Request(
+        [
+            changed(BROKER, "1", ("log.retention.ms", DELETE, None)),
+            changed(BROKER_LOGGER, "1", ("root", SET, "WARN")),
+            changed(BROKER_LOGGER, "01", ("root", SET, "warn")),
+            changed(BROKER_LOGGER, "001", ("no.such", SET, "WARN")),
+            changed(BROKER_LOGGER, "0001", ("no.such", DELETE, None)),
+            changed(BROKER_LOGGER, "+1", ("root", DELETE, None)),
+            changed(BROKER_LOGGER, "+01", ("root", APPEND, "WARN")),
+            changed(BROKER_LOGGER, "+001", ("root", SUBTRACT, "WARN")),
+            changed(BROKER_LOGGER, "00001", ("root", SET, None)),
+            changed(BROKER_LOGGER, "000001", ("root", SET, "INFO"), ("root", SET, "WARN")),
+            changed(BROKER_LOGGER, "0000001", ("root", SET, "OFF"), ("no.such", SET, "WARN")),
+            changed(BROKER_LOGGER, "00000001"),
+            changed(BROKER_LOGGER, "9", ("root", SET, "WARN")),
+            changed(BROKER_LOGGER, "x", ("root", SET, "WARN")),
+            changed(BROKER_LOGGER, "", ("root", SET, "WARN")),
+            changed(BROKER_LOGGER, "twice", ("root", SET, "WARN")),
+            changed(BROKER_LOGGER, "twice", ("root", SET, "WARN")),
+            changed(TOPIC, "no-such-topic", ("retention.ms", SET, "5")),
+        ]
+    )
+
+
+@step("IncrementalAlterConfigs only validates loggers", range(2))
+def _(_: World, version: int) -> Any:  # noqa: ANN401
+    return incremental_alter_configs.Request(
+        [changed(BROKER_LOGGER, "1", ("root", SET, "ERROR"))], validate_only=True
+    )
+
+
+@step("DescribeConfigs of the altered loggers", [1])
+def _(_: World, version: int) -> Any:  # noqa: ANN401
+    resource = describe_configs.DescribeConfigsResource
+    return describe_configs.Request([resource(BROKER_LOGGER, "1", ["root"])])
+
+
+@step("IncrementalAlterConfigs of loggers to what they had", [1])
+def _(_: World, version: int) -> Any:  # noqa: ANN401
+    return incremental_alter_configs.Request([changed(BROKER_LOGGER, "1", ("root", SET, "INFO"))])
+
+
 @step("AlterConfigs", range(3), settles=True)
 def _(_: World, version: int) -> Any:  # noqa: ANN401
     def resource(kind: int, name: str, **config: str) -> Any:  # noqa: ANN401
@@ -118,6 +177,7 @@ def _(_: World, version: int) -> Any:  # noqa: ANN401
             resource(TOPIC, "plain-3", retention_ms="soon"),
             resource(TOPIC, "no-such-topic", retention_ms="5"),
             resource(99, "1", retention_ms="5"),
+            resource(BROKER_LOGGER, "1", root="WARN"),
         ]
     )
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from ottla import __version__
-from ottla.cli.commands import brokers, cdc, configs, dlq, groups, log, pipeline, topics
+from ottla.cli.commands import brokers, cdc, configs, dlq, groups, log, loggers, pipeline, topics
 from ottla.cli.commands.cluster import cluster
 from ottla.cli.commands.consume import consume
 from ottla.cli.commands.produce import produce
@@ -75,5 +75,6 @@ app.add_typer(cdc.app)
 app.add_typer(configs.app)
 app.command()(cluster)
 app.add_typer(brokers.app)
+app.add_typer(loggers.app)
 app.add_typer(log.app)
 app.command()(simulate)

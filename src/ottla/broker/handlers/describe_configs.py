@@ -3,7 +3,7 @@
 v1   synonyms   v3   types and documentation   v4   flexible encoding
 
 Topics, groups and this broker list every config they have; the cluster's default and client
-metrics only what is set. Loggers: the root alone, since the levels of parts cannot be set.
+metrics only what is set. Loggers: their levels in force in this process.
 """
 
 from typing import Final, Protocol
@@ -13,6 +13,7 @@ from ottla.broker.wire.apis import handles
 from ottla.broker.wire.batch_scans import BatchScans
 from ottla.broker.wire.connection import Reply
 from ottla.broker.wire.responses import Encoded
+from ottla.env.log_levels import levels
 from ottla.metadata.configs.description import (
     Layers,
     Source,
@@ -108,7 +109,7 @@ def _result(
     for config in result.configs:
         if not request.include_synonyms:
             config.synonyms = []
-        if not request.include_documentation:
+        if not request.include_documentation and resource.resource_type != BROKER_LOGGER_RESOURCE:
             config.documentation = None
     return result
 
@@ -131,8 +132,7 @@ def _configs(
         if not name:
             raise Refusal(ErrorCode.INVALID_REQUEST, "Broker id must not be empty")
         _check_is_this_broker(name, broker, "but received")
-        level = broker.settings.ottla_log_level.upper()
-        return [_plain("root", level, Source.BROKER_LOGGER)]
+        return [_plain(*level, Source.BROKER_LOGGER) for level in levels().items()]
     return _of_others(kind, name, broker)
 
 

@@ -1,7 +1,8 @@
 """The decisions of AlterConfigs and IncrementalAlterConfigs.
 
 A resource changes as a whole or not at all; resources of one request are independent. Checks that
-Kafka's brokers make before forwarding are made here too.
+Kafka's brokers make before forwarding are made here too. Loggers belong to their node, which does
+not pass them on.
 """
 
 from collections import Counter
@@ -19,7 +20,6 @@ from ottla.metadata.configs.group import GROUP_CONFIGS, check_group_configs
 from ottla.metadata.decisions.context import DecisionContext, Outcome
 from ottla.metadata.decisions.elr_clearing import ALL_TOPICS, MIN_ISR, cleared
 from ottla.metadata.image.cluster import (
-    BROKER_LOGGER_RESOURCE,
     BROKER_RESOURCE,
     CLIENT_METRICS_RESOURCE,
     GROUP_RESOURCE,
@@ -92,7 +92,7 @@ def _alter_each(
         try:
             if counts[(resource.resource_type, resource.resource_name)] > 1:
                 raise _invalid("Each resource must appear at most once.")
-            _check_keys(resource)
+            check_keys(resource)
             _check_resource(context, resource)
             changes = changes_of(context, resource)
             _check_changes(context, resource, changes)
@@ -104,7 +104,8 @@ def _alter_each(
     return written, answers
 
 
-def _check_keys(resource: _Resource) -> None:
+def check_keys(resource: _Resource) -> None:
+    """Refuse a key named twice, and values that are missing."""
     names = [config.name for config in resource.configs]
     if len(set(names)) < len(names):
         raise _invalid("Error due to duplicate config keys")
@@ -130,8 +131,6 @@ def _check_resource(context: DecisionContext, resource: _Resource) -> None:
     elif kind == GROUP_RESOURCE:
         if not name:
             raise _invalid("Default group resources are not allowed.")
-    elif kind == BROKER_LOGGER_RESOURCE:
-        raise _invalid("Log levels cannot be changed while the broker runs: set them at start.")
     elif kind != CLIENT_METRICS_RESOURCE:
         raise _invalid(f"Unknown resource type {kind}")
 

@@ -9,6 +9,7 @@ import pytest
 from ottla.broker.handlers.describe_configs import COST_US, UNSET_GROUPS_BYTES_MAX, handle
 from ottla.broker.settings.settings import Settings, zero_configuration
 from ottla.broker.wire.batch_scans import TURN_US, TurnBudget
+from ottla.env.log_levels import levels
 from ottla.metadata.image.cluster import (
     BROKER_LOGGER_RESOURCE,
     BROKER_RESOURCE,
@@ -114,8 +115,13 @@ def test_this_broker_and_the_clusters_default_are_described(node: Node) -> None:
     assert values(describe(node, BROKER_RESOURCE, "")) == {"log.segment.bytes": "2000000"}
 
 
-def test_the_root_logger_and_the_configs_of_groups_are_described(node: Node) -> None:
-    assert values(describe(node, BROKER_LOGGER_RESOURCE, "1")) == {"root": "INFO"}
+def test_loggers_are_described_with_their_levels(node: Node) -> None:
+    assert values(describe(node, BROKER_LOGGER_RESOURCE, "1")) == levels()
+    (root,) = describe(node, BROKER_LOGGER_RESOURCE, "1", ["root", "none"]).configs
+    assert (root.config_source, root.documentation, root.synonyms) == (6, "", [])
+
+
+def test_the_configs_of_groups_are_described(node: Node) -> None:
     (own,) = describe(node, GROUP_RESOURCE, "g", ["consumer.session.timeout.ms"]).configs
     assert (own.value, own.config_source) == ("45000", 8)
     found = values(describe(node, GROUP_RESOURCE, "nobody"))

@@ -119,7 +119,7 @@ def test_a_resource_changes_as_a_whole_and_apart_from_others() -> None:
         ),
         (resource(BROKER, "7", ("a", SET, "5")), 42, "Unexpected broker id, expected 1"),
         (resource(BROKER, "1", ("log.dirs", SET, "/x")), 42, "Cannot update these configs"),
-        (resource(LOGGER, "1", ("root", SET, "INFO")), 42, "Log levels cannot be changed"),
+        (resource(LOGGER, "1", ("root", SET, "INFO")), 42, "Unknown resource type 8"),
         (resource(GROUP, "", ("a", SET, "5")), 42, "Default group resources are not allowed."),
         (resource(5, "x", ("a", SET, "5")), 42, "Unknown resource type 5"),
     ],
