@@ -36,7 +36,6 @@ COMPOSITION_ROOTS = {
     "broker/handlers/context.py": "one protocol that names the context of every room",
     "broker/node/broker.py": "constructs every part of a broker",
     "broker/node/process.py": "constructs the environment of a broker's process",
-    "cli/app.py": "the table of commands",
     "groups/coordinator.py": "routes each command of a group to its subject",
     "quorum/machine.py": "routes each event of the quorum to its subject",
     "metadata/configs/catalogue.py": "joins the tables of settings",

@@ -1,32 +1,94 @@
-"""The whole command line: all commands, for `--help` and for the tools."""
+"""The table of commands. A command's module is imported when the command is used.
 
-from typing import Annotated, Any, Final
+To add a command: its module in `commands`, with an `app`, and its row here.
+"""
+
+from importlib import import_module
+from typing import Annotated, Final
 
 import typer
 
 from ottla import __version__
-from ottla.cli.commands import brokers, cdc, configs, dlq, groups, log, loggers, pipeline, topics
-from ottla.cli.commands.cluster import cluster
-from ottla.cli.commands.consume import consume
-from ottla.cli.commands.produce import produce
-from ottla.cli.commands.simulate import simulate
-from ottla.cli.main import run_light
+from ottla.cli.main import LIGHT_COMMANDS, run_light
+from ottla.cli.tasks.bootstrap_option import BootstrapBefore, Profile
+from ottla.cli.tool import CONTEXT, Click, ToolGroup
+
+COMMANDS: Final = {
+    "Run brokers": {
+        "up": "Start a broker, or a whole cluster, with no configuration at all.",
+        "start": "Start a broker by Kafka's server.properties.",
+        "format": "Prepare log directories for a node, as Kafka's storage tool does.",
+    },
+    "Records": {
+        "produce": "Write records to a topic.",
+        "consume": "Read records from a topic.",
+        "dlq": "Look at dead letters, and replay them.",
+    },
+    "Administration": {
+        "topics": "Create, list, describe, change and delete topics.",
+        "groups": "List, describe, reset and delete consumer groups.",
+        "configs": "See and change the configs of topics, brokers and groups.",
+        "cluster": "Show brokers, quorum, partitions that lack replicas, disks and features.",
+        "brokers": "List brokers, drain one of its replicas, forget one that is gone.",
+        "loggers": "Show and change the levels of the brokers' loggers while they run.",
+        "profile": "Name clusters, and choose the one that commands ask.",
+    },
+    "Pipelines": {
+        "pipeline": "Check and run declared pipelines on Spark.",
+        "cdc": "Changes of a database, as records: each committed change once, in order.",
+    },
+    "Files and tests": {
+        "log": "The files of a data directory, as a person reads them.",
+        "simulate": "Run whole brokers in virtual time, with faults, and check their promises.",
+    },
+}
+
+
+class Commands(ToolGroup):
+    def __init__(self, **settings: Click) -> None:
+        super().__init__(**settings)
+        # Names for "did you mean"; `get_command` makes the commands.
+        self.commands = dict.fromkeys(self.list_commands(None))  # type: ignore[assignment]
+
+    def list_commands(self, ctx: Click) -> list[str]:  # noqa: ARG002
+        return [name for rows in COMMANDS.values() for name in rows]
+
+    def get_command(self, ctx: Click, cmd_name: str) -> Click:
+        if cmd_name not in self.list_commands(ctx):
+            return None
+        if cmd_name in LIGHT_COMMANDS:
+            return _light_command(cmd_name)
+        command = typer.main.get_command(import_module(f"ottla.cli.commands.{cmd_name}").app)
+        command.name = cmd_name
+        return command
+
+    def format_commands(self, ctx: Click, formatter: Click) -> None:  # noqa: ARG002
+        width = max(map(len, self.commands))
+        for title, rows in COMMANDS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), text) for name, text in rows.items()])
+
+
+def _light_command(name: str) -> Click:
+    """A command of the broker parses its arguments by itself, help included."""
+    alone = typer.Typer(add_completion=False, rich_markup_mode=None)
+    settings = {"allow_extra_args": True, "ignore_unknown_options": True}
+
+    @alone.command(name, add_help_option=False, context_settings=settings)
+    def run(context: typer.Context) -> None:
+        raise typer.Exit(run_light(name, context.args))
+
+    return typer.main.get_command(alone)
+
 
 app = typer.Typer(
     name="ottla",
-    help="A commit log that speaks Kafka's protocol: the broker and its tools.",
-    epilog="Start with: ottla up",
+    cls=Commands,
+    context_settings=CONTEXT,
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-
-# The broker's own commands parse their arguments themselves, help included.
-_UNTOUCHED: Final[dict[str, Any]] = {
-    "add_help_option": False,
-    "context_settings": {"allow_extra_args": True, "ignore_unknown_options": True},
-}
 
 
 def _tell_version(asked: bool) -> None:
@@ -43,38 +105,15 @@ def root(
             "--version", "-V", help="Print the version.", is_eager=True, callback=_tell_version
         ),
     ] = False,
+    bootstrap: BootstrapBefore = None,
+    profile: Profile = None,
 ) -> None:
-    pass
+    """A commit log that speaks Kafka's protocol: the broker and its tools.
 
-
-@app.command(**_UNTOUCHED)
-def up(context: typer.Context) -> None:
-    """Start a broker with no configuration at all."""
-    raise typer.Exit(run_light("up", context.args))
-
-
-@app.command(**_UNTOUCHED)
-def start(context: typer.Context) -> None:
-    """Start a broker by Kafka's server.properties."""
-    raise typer.Exit(run_light("start", context.args))
-
-
-@app.command("format", **_UNTOUCHED)
-def format_directories(context: typer.Context) -> None:
-    """Prepare log directories for a node, as Kafka's storage tool does."""
-    raise typer.Exit(run_light("format", context.args))
-
-
-app.add_typer(topics.app)
-app.command()(produce)
-app.command()(consume)
-app.add_typer(groups.app)
-app.add_typer(dlq.app)
-app.add_typer(pipeline.app)
-app.add_typer(cdc.app)
-app.add_typer(configs.app)
-app.command()(cluster)
-app.add_typer(brokers.app)
-app.add_typer(loggers.app)
-app.add_typer(log.app)
-app.command()(simulate)
+    \b
+    Examples:
+      ottla up                                start a broker on port 9092
+      echo hello | ottla produce greetings    write to it
+      ottla consume greetings --from-beginning
+      ottla topics --help                     every command explains itself
+    """

@@ -18,6 +18,12 @@ def test_the_version_is_printed() -> None:
     assert run("--version").stdout == f"ottla {__version__}\n"
 
 
+def test_the_package_runs_as_the_command_does() -> None:
+    command = [sys.executable, "-m", "ottla", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)
+    assert done.stdout == f"ottla {__version__}\n"
+
+
 def test_python_optimize_is_refused() -> None:
     refused = run("up", python=("-O",))
     assert refused.returncode == 1

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ottla.cli.tasks.bootstrap_option import BootstrapBefore, Profile, given_bootstrap
 from ottla.cli.tasks.client_options import (
     BOOTSTRAP_DEFAULT,
     AsJson,
@@ -13,22 +14,22 @@ from ottla.cli.tasks.client_options import (
     ask,
     failures_told,
 )
+from ottla.cli.tool import Tool
 
 if TYPE_CHECKING:
     from ottla.client.cluster import Cluster
 
-app = typer.Typer(
-    name="brokers",
-    help="List brokers, drain one of its replicas, forget one that is gone.",
-    rich_markup_mode=None,
-)
+app = Tool("brokers")
 
 Id = Annotated[int, typer.Argument(metavar="ID", min=0, help="The broker's id.")]
 
 
 @app.callback(invoke_without_command=True)
 def brokers(
-    context: typer.Context, bootstrap: Bootstrap = BOOTSTRAP_DEFAULT, as_json: AsJson = False
+    context: typer.Context,
+    bootstrap: BootstrapBefore = None,
+    profile: Profile = None,  # noqa: ARG001  Its callback remembers it.
+    as_json: AsJson = False,
 ) -> None:
     """List brokers, drain one of its replicas, forget one that is gone.
 
@@ -38,12 +39,13 @@ def brokers(
       ottla brokers drain 3 --wait
       ottla brokers undrain 3
     """
-    command = context.invoked_subcommand
-    if command is None:
-        list_all(bootstrap, as_json)
-    elif any(_is_typed(context, name) for name in ("bootstrap", "as_json")):
+    if context.invoked_subcommand is None:
+        list_all(bootstrap or given_bootstrap(context.meta), as_json)
+    elif as_json:
         with failures_told():
-            raise Misuse(f"options go behind the command: ottla brokers {command} ...")
+            raise Misuse(
+                f"--json goes behind the command: ottla brokers {context.invoked_subcommand} --json"
+            )
 
 
 @app.command("list")
@@ -127,8 +129,3 @@ def unregister(
         await unregister_broker(cluster, node, force=force, as_json=as_json)
 
     ask(work, bootstrap)
-
-
-def _is_typed(context: typer.Context, name: str) -> bool:
-    source = context.get_parameter_source(name)
-    return source is not None and source.name == "COMMANDLINE"

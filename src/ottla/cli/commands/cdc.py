@@ -6,21 +6,21 @@ import typer
 
 from ottla.cli.commands.produce import Compression
 from ottla.cli.tasks.client_options import BOOTSTRAP_DEFAULT, AsJson, Bootstrap, ask, fail
+from ottla.cli.tool import Tool
 
 if TYPE_CHECKING:
     from ottla.client.cluster import Cluster
 
-app = typer.Typer(
-    name="cdc",
-    help="Changes of a database, as records: each committed change once, in order.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
+app = Tool(
+    "cdc",
+    help="""Changes of a database, as records: each committed change once, in order.
+
+    \b
+    Examples:
+      ottla cdc postgres postgresql://localhost/shop
+    """,
+    contacts_cluster=True,
 )
-
-
-@app.callback()
-def root() -> None:
-    pass
 
 
 @app.command()
@@ -39,25 +39,35 @@ def postgres(
     prefix: Annotated[
         str | None,
         typer.Option(
-            "--prefix", help="Topics are PREFIX.schema.table; default: the database's name."
+            "--prefix",
+            metavar="PREFIX",
+            help="Topics are PREFIX.schema.table; default: the database's name.",
         ),
     ] = None,
     slot: Annotated[
-        str, typer.Option("--slot", help="The replication slot; one for each tail.")
+        str, typer.Option("--slot", metavar="NAME", help="The replication slot; one for each tail.")
     ] = "ottla",
     publication: Annotated[
-        str, typer.Option("--publication", help="The publication; made if it is not there.")
+        str,
+        typer.Option(
+            "--publication", metavar="NAME", help="The publication; made if it is not there."
+        ),
     ] = "ottla",
     partitions: Annotated[
         int | None,
-        typer.Option("--partitions", "-p", min=1, help="Of topics that are made."),
+        typer.Option("--partitions", "-p", metavar="N", min=1, help="Of topics that are made."),
     ] = None,
     replication_factor: Annotated[
         int | None,
-        typer.Option("--replication-factor", "-r", min=1, help="Of topics that are made."),
+        typer.Option(
+            "--replication-factor", "-r", metavar="N", min=1, help="Of topics that are made."
+        ),
     ] = None,
     compression: Annotated[
-        Compression, typer.Option("--compression", "-z", help="Of the batches.")
+        Compression,
+        typer.Option(
+            "--compression", "-z", metavar="none|gzip|snappy|lz4|zstd", help="Of the batches."
+        ),
     ] = Compression.NONE,
     resync: Annotated[
         bool,

@@ -1,8 +1,12 @@
 """`ottla cluster`: overview of brokers, quorum, under-replicated and moving partitions, disks."""
 
 from ottla.cli.tasks.client_options import BOOTSTRAP_DEFAULT, AsJson, Bootstrap, ask
+from ottla.cli.tool import Tool
+
+app = Tool("cluster")
 
 
+@app.command()
 def cluster(bootstrap: Bootstrap = BOOTSTRAP_DEFAULT, as_json: AsJson = False) -> None:
     """Show brokers, the quorum, partitions that lack replicas or move, disks and features.
 

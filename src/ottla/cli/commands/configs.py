@@ -14,17 +14,24 @@ from ottla.cli.tasks.client_options import (
     failures_told,
     parse_pairs,
 )
+from ottla.cli.tool import Tool
 
 if TYPE_CHECKING:
     from ottla.client.admin import Operation, ResourceType
     from ottla.client.cluster import Cluster
     from ottla.protocol.messages.describe_configs import DescribeConfigsResourceResult
 
-app = typer.Typer(
-    name="configs",
-    help="See and change what topics, brokers and groups are configured to do.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
+app = Tool(
+    "configs",
+    help="""See and change the configs of topics, brokers and groups.
+
+    \b
+    Examples:
+      ottla configs describe topic orders
+      ottla configs alter topic orders --set retention.ms=7d
+      ottla configs describe broker 1 --all
+    """,
+    contacts_cluster=True,
 )
 
 ALL_BROKERS = "default"
@@ -47,7 +54,7 @@ class Kind(StrEnum):
     GROUP = "group"
 
 
-KindArgument = Annotated[Kind, typer.Argument(help="Whose configs.")]
+KindArgument = Annotated[Kind, typer.Argument(metavar="topic|broker|group", help="Whose configs.")]
 NameArgument = Annotated[
     str,
     typer.Argument(metavar="NAME", help="A topic's or group's name, a broker's id, or 'default'."),

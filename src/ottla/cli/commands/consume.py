@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ottla.cli.tasks.client_options import BOOTSTRAP_DEFAULT, Bootstrap, ask, failures_told
+from ottla.cli.tool import Tool
 
 if TYPE_CHECKING:
     from ottla.client.cluster import Cluster
@@ -22,17 +23,26 @@ class Isolation(StrEnum):
     UNCOMMITTED = "read_uncommitted"
 
 
+app = Tool("consume")
+
+
+@app.command()
 def consume(
     topic: Annotated[str, typer.Argument(metavar="TOPIC", help="What to read.")],
     group: Annotated[
         str | None,
         typer.Option(
-            "--group", "-g", help="As a member: go on where it has stopped, commit what was read."
+            "--group",
+            "-g",
+            metavar="GROUP",
+            help="As a member: go on where it has stopped, commit what was read.",
         ),
     ] = None,
     partitions: Annotated[
         list[int],
-        typer.Option("--partition", "-p", min=0, help="Only this one; may be repeated."),
+        typer.Option(
+            "--partition", "-p", metavar="N", min=0, help="Only this one; may be repeated."
+        ),
     ] = [],  # noqa: B006  The command line's library copies it.
     from_beginning: Annotated[
         bool, typer.Option("--from-beginning", "-B", help="From the first record there is.")
@@ -60,11 +70,16 @@ def consume(
         typer.Option("--to-end", "-e", help="Stop where the topic ends now; else follow it."),
     ] = False,
     max_messages: Annotated[
-        int | None, typer.Option("--max-messages", "-n", min=1, help="Stop after so many.")
+        int | None,
+        typer.Option("--max-messages", "-n", metavar="N", min=1, help="Stop after so many."),
     ] = None,
     output_format: Annotated[
         OutputFormat,
-        typer.Option("--format", help="raw: the values' own bytes, even on a terminal."),
+        typer.Option(
+            "--format",
+            metavar="text|json|raw",
+            help="raw: the values' own bytes, even on a terminal.",
+        ),
     ] = OutputFormat.TEXT,
     as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
     show_keys: Annotated[bool, typer.Option("--keys", "-k", help="Show keys.")] = False,
@@ -77,13 +92,20 @@ def consume(
     ] = False,
     show_all: Annotated[bool, typer.Option("--all", "-a", help="Show all of these.")] = False,
     separator: Annotated[
-        str, typer.Option(help=r"Between what is shown of a record, as typed: \t is a tab.")
+        str,
+        typer.Option(
+            metavar="CHARACTERS", help=r"Between what is shown of a record, as typed: \t is a tab."
+        ),
     ] = "\\t",
     delimiter: Annotated[
-        str, typer.Option(help=r"After each record, as typed; '' for none.")
+        str, typer.Option(metavar="CHARACTERS", help=r"After each record, as typed; '' for none.")
     ] = "\\n",
     isolation: Annotated[
-        Isolation, typer.Option(help="Whether records of open and aborted transactions show.")
+        Isolation,
+        typer.Option(
+            metavar="read_committed|read_uncommitted",
+            help="Whether records of open and aborted transactions show.",
+        ),
     ] = Isolation.UNCOMMITTED,
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
 ) -> None:

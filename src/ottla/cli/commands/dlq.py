@@ -5,15 +5,21 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ottla.cli.tasks.client_options import BOOTSTRAP_DEFAULT, AsJson, Bootstrap, ask
+from ottla.cli.tool import Tool
 
 if TYPE_CHECKING:
     from ottla.client.cluster import Cluster
 
-app = typer.Typer(
-    name="dlq",
-    help="Look at dead letters, and replay them.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
+app = Tool(
+    "dlq",
+    help="""Look at dead letters, and replay them.
+
+    \b
+    Examples:
+      ottla dlq peek orders.dlq
+      ottla dlq replay orders.dlq --execute
+    """,
+    contacts_cluster=True,
 )
 
 Topic = Annotated[
@@ -22,7 +28,10 @@ Topic = Annotated[
 Group = Annotated[
     str | None,
     typer.Option(
-        "--group", "-g", help="Whose offsets remember it. Default: ottla-dlq-replay-TOPIC."
+        "--group",
+        "-g",
+        metavar="GROUP",
+        help="Whose offsets remember it. Default: ottla-dlq-replay-TOPIC.",
     ),
 ]
 
@@ -31,7 +40,7 @@ Group = Annotated[
 def peek(
     topic: Topic,
     max_messages: Annotated[
-        int, typer.Option("--max-messages", "-n", min=1, help="Stop after so many.")
+        int, typer.Option("--max-messages", "-n", metavar="N", min=1, help="Stop after so many.")
     ] = 10,
     is_all: Annotated[
         bool, typer.Option("--all", "-a", help="Those that were replayed already, too.")
@@ -77,7 +86,8 @@ def replay(
         typer.Option("--to", metavar="TOPIC", help="Default: the topic that each came from."),
     ] = None,
     max_messages: Annotated[
-        int | None, typer.Option("--max-messages", "-n", min=1, help="Stop after so many.")
+        int | None,
+        typer.Option("--max-messages", "-n", metavar="N", min=1, help="Stop after so many."),
     ] = None,
     execute: Annotated[
         bool, typer.Option("--execute", help="Do it; without this it only shows what it would do.")

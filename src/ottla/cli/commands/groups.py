@@ -6,15 +6,22 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ottla.cli.tasks.client_options import BOOTSTRAP_DEFAULT, AsJson, Bootstrap, ask, failures_told
+from ottla.cli.tool import Tool
 
 if TYPE_CHECKING:
     from ottla.client.cluster import Cluster
 
-app = typer.Typer(
-    name="groups",
-    help="List, describe, reset and delete consumer groups.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
+app = Tool(
+    "groups",
+    help="""List, describe, reset and delete consumer groups.
+
+    \b
+    Examples:
+      ottla groups list
+      ottla groups describe billing
+      ottla groups reset-offsets billing --topic orders --to-earliest --execute
+    """,
+    contacts_cluster=True,
 )
 
 Name = Annotated[str, typer.Argument(metavar="GROUP", help="The group's name.")]
@@ -25,11 +32,18 @@ Names = Annotated[list[str], typer.Argument(metavar="GROUP...", help="The groups
 def list_all(
     states: Annotated[
         list[str],
-        typer.Option("--state", "-s", help="Only in this state, like Stable; may be repeated."),
+        typer.Option(
+            "--state",
+            "-s",
+            metavar="STATE",
+            help="Only in this state, like Stable; may be repeated.",
+        ),
     ] = [],  # noqa: B006  The command line's library copies it.
     types: Annotated[
         list[str],
-        typer.Option("--type", "-t", help="Only classic, or consumer; may be repeated."),
+        typer.Option(
+            "--type", "-t", metavar="TYPE", help="Only classic, or consumer; may be repeated."
+        ),
     ] = [],  # noqa: B006
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     as_json: AsJson = False,
@@ -85,10 +99,11 @@ def reset_offsets(
         bool, typer.Option("--to-current", help="Where it is: to export, or to come back to.")
     ] = False,
     to_offset: Annotated[
-        int | None, typer.Option("--to-offset", min=0, help="To this offset.")
+        int | None, typer.Option("--to-offset", metavar="N", min=0, help="To this offset.")
     ] = None,
     shift_by: Annotated[
-        int | None, typer.Option("--shift-by", help="So many records on, or back if negative.")
+        int | None,
+        typer.Option("--shift-by", metavar="N", help="So many records on, or back if negative."),
     ] = None,
     to_datetime: Annotated[
         str | None,
@@ -160,7 +175,12 @@ def delete(
     names: Names,
     topics: Annotated[
         list[str],
-        typer.Option("--topic", "-t", help="Only forget the offsets of this; may be repeated."),
+        typer.Option(
+            "--topic",
+            "-t",
+            metavar="TOPIC",
+            help="Only forget the offsets of this; may be repeated.",
+        ),
     ] = [],  # noqa: B006
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,

@@ -5,12 +5,16 @@ from typing import Annotated
 import typer
 
 from ottla.cli.tasks.client_options import AsJson, failures_told
+from ottla.cli.tool import Tool
 
-app = typer.Typer(
-    name="log",
-    help="The files of a data directory, as a person reads them.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
+app = Tool(
+    "log",
+    help="""The files of a data directory, as a person reads them.
+
+    \b
+    Examples:
+      ottla log dump data/orders-0/00000000000000000000.log
+    """,
 )
 
 
@@ -26,10 +30,14 @@ def dump(
         bool, typer.Option("--batches", help="The headers of batches, without their records.")
     ] = False,
     offset: Annotated[
-        int, typer.Option("--offset", "-o", min=0, help="Begin with the batch that holds it.")
+        int,
+        typer.Option(
+            "--offset", "-o", metavar="N", min=0, help="Begin with the batch that holds it."
+        ),
     ] = 0,
     batches_max: Annotated[
-        int | None, typer.Option("--max-batches", "-n", min=1, help="Stop after so many.")
+        int | None,
+        typer.Option("--max-batches", "-n", metavar="N", min=1, help="Stop after so many."),
     ] = None,
     is_metadata: Annotated[
         bool | None,

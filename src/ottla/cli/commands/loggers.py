@@ -6,12 +6,18 @@ from typing import Annotated
 import typer
 
 from ottla.cli.tasks.client_options import BOOTSTRAP_DEFAULT, AsJson, Bootstrap, ask
+from ottla.cli.tool import Tool
 
-app = typer.Typer(
-    name="loggers",
-    help="See and change what brokers log, while they run.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
+app = Tool(
+    "loggers",
+    help="""See and change what brokers log, while they run.
+
+    \b
+    Examples:
+      ottla loggers list
+      ottla loggers set ottla.broker.replicas debug --broker 1
+    """,
+    contacts_cluster=True,
 )
 
 
@@ -58,7 +64,14 @@ def list_levels(
 @app.command("set")
 def set_level(
     name: Logger,
-    level: Annotated[Level, typer.Argument(help="From here on it logs.", case_sensitive=False)],
+    level: Annotated[
+        Level,
+        typer.Argument(
+            metavar="trace|debug|info|warn|error|fatal",
+            help="From here on it logs.",
+            case_sensitive=False,
+        ),
+    ],
     broker: Broker = [],  # noqa: B006
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     as_json: AsJson = False,

@@ -5,11 +5,17 @@ from typing import Annotated
 
 import typer
 
-app = typer.Typer(
-    name="pipeline",
-    help="Check and run declared pipelines on Spark.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
+from ottla.cli.tool import Tool
+
+app = Tool(
+    "pipeline",
+    help="""Check and run declared pipelines on Spark.
+
+    \b
+    Examples:
+      ottla pipeline check orders.yaml
+      ottla pipeline run orders.yaml
+    """,
 )
 
 File = Annotated[
@@ -18,12 +24,20 @@ File = Annotated[
 Master = Annotated[
     str | None,
     typer.Option(
-        "--master", help="The Spark to run on, like spark://host:7077. Default: local[*]."
+        "--master",
+        metavar="URL",
+        help="The Spark to run on, like spark://host:7077. Default: local[*].",
     ),
 ]
 Bootstrap = Annotated[
     str | None,
-    typer.Option("--bootstrap", "-b", help="Brokers to use instead of those in the file."),
+    typer.Option(
+        "--bootstrap-server",
+        "--bootstrap",
+        "-b",
+        metavar="HOST:PORT",
+        help="Brokers to use instead of those in the file.",
+    ),
 ]
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ottla.cli.tasks.client_options import BOOTSTRAP_DEFAULT, AsJson, Bootstrap, ask, failures_told
+from ottla.cli.tool import Tool
 
 if TYPE_CHECKING:
     from ottla.client.cluster import Cluster
@@ -30,6 +31,10 @@ class InputFormat(StrEnum):
     JSON = "json"
 
 
+app = Tool("produce")
+
+
+@app.command()
 def produce(
     topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Where the records go.")],
     values: Annotated[
@@ -42,21 +47,33 @@ def produce(
         list[str],
         typer.Option("--file", "-f", metavar="FILE", help="Read lines from it; may be repeated."),
     ] = [],  # noqa: B006  The command line's library copies it.
-    key: Annotated[str | None, typer.Option("--key", "-k", help="The key of all records.")] = None,
+    key: Annotated[
+        str | None, typer.Option("--key", "-k", metavar="KEY", help="The key of all records.")
+    ] = None,
     key_separator: Annotated[
         str | None,
-        typer.Option("--key-separator", "-K", help=r"What ends the key in a line, like : or \t."),
+        typer.Option(
+            "--key-separator",
+            "-K",
+            metavar="CHARACTERS",
+            help=r"What ends the key in a line, like : or \t.",
+        ),
     ] = None,
     headers: Annotated[
         list[str],
         typer.Option("--header", "-H", metavar="NAME=VALUE", help="For all; may be repeated."),
     ] = [],  # noqa: B006
     partition: Annotated[
-        int | None, typer.Option("--partition", "-p", min=0, help="Default: by the key.")
+        int | None,
+        typer.Option("--partition", "-p", metavar="N", min=0, help="Default: by the key."),
     ] = None,
     input_format: Annotated[
         InputFormat,
-        typer.Option("--format", help="json: lines as 'ottla consume --format json' writes them."),
+        typer.Option(
+            "--format",
+            metavar="text|json",
+            help="json: lines as 'ottla consume --format json' writes them.",
+        ),
     ] = InputFormat.TEXT,
     whole: Annotated[
         bool, typer.Option("--whole", "-w", help="One record per file (or all of the input).")
@@ -64,9 +81,14 @@ def produce(
     tombstone: Annotated[
         bool, typer.Option("--tombstone", help="One record without a value, for --key.")
     ] = False,
-    acks: Annotated[Acks, typer.Option(help="Who must have it before it counts.")] = Acks.ALL,
+    acks: Annotated[
+        Acks, typer.Option(metavar="all|1|0", help="Who must have it before it counts.")
+    ] = Acks.ALL,
     compression: Annotated[
-        Compression, typer.Option("--compression", "-z", help="Of the batches.")
+        Compression,
+        typer.Option(
+            "--compression", "-z", metavar="none|gzip|snappy|lz4|zstd", help="Of the batches."
+        ),
     ] = Compression.NONE,
     idempotent: Annotated[
         bool, typer.Option(help="Each record once, even if the network fails (acks all).")

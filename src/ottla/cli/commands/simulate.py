@@ -6,23 +6,44 @@ from typing import Annotated
 
 import typer
 
+from ottla.cli.tool import Tool
 
+app = Tool("simulate")
+
+
+@app.command()
 def simulate(
-    seed: Annotated[int, typer.Option("--seed", "-s", help="The first seed to run.")] = 0,
-    count: Annotated[int, typer.Option("--count", "-n", min=1, help="How many seeds to run.")] = 1,
+    seed: Annotated[
+        int, typer.Option("--seed", "-s", metavar="N", help="The first seed to run.")
+    ] = 0,
+    count: Annotated[
+        int, typer.Option("--count", "-n", metavar="N", min=1, help="How many seeds to run.")
+    ] = 1,
     brokers: Annotated[
-        int, typer.Option("--brokers", "-b", min=1, help="One broker, or a cluster of so many.")
+        int,
+        typer.Option(
+            "--brokers", "-b", metavar="N", min=1, help="One broker, or a cluster of so many."
+        ),
     ] = 1,
     jobs: Annotated[
-        int, typer.Option("--jobs", "-j", min=0, help="So many at a time; 0: one on each core.")
+        int,
+        typer.Option(
+            "--jobs", "-j", metavar="N", min=0, help="So many at a time; 0: one on each core."
+        ),
     ] = 1,
     left_out: Annotated[
         list[str] | None,
-        typer.Option("--without", help="Leave out a kind of fault, or of clients."),
+        typer.Option(
+            "--without", metavar="FAULT", help="Leave out a kind of fault, or of clients."
+        ),
     ] = None,
     seconds: Annotated[
         float | None,
-        typer.Option("--seconds", help="Virtual seconds with faults, instead of the seed's."),
+        typer.Option(
+            "--seconds",
+            metavar="SECONDS",
+            help="Virtual seconds with faults, instead of the seed's.",
+        ),
     ] = None,
     is_traced: Annotated[
         bool, typer.Option("--trace", "-t", help="Print every event as it happens.")

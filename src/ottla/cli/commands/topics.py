@@ -14,17 +14,24 @@ from ottla.cli.tasks.client_options import (
     failures_told,
     parse_pairs,
 )
+from ottla.cli.tool import Tool
 from ottla.model.types import NodeId, uuid_text
 
 if TYPE_CHECKING:
     from ottla.client.cluster import Cluster
     from ottla.protocol.messages.metadata import MetadataResponseTopic
 
-app = typer.Typer(
-    name="topics",
-    help="Make, list, describe, change and delete topics.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
+app = Tool(
+    "topics",
+    help="""Create, list, describe, change and delete topics.
+
+    \b
+    Examples:
+      ottla topics create orders --partitions 6
+      ottla topics list
+      ottla topics describe orders
+    """,
+    contacts_cluster=True,
 )
 
 Name = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's name.")]
@@ -39,11 +46,14 @@ SetConfig = Annotated[
 def create(
     name: Name,
     partitions: Annotated[
-        int | None, typer.Option("--partitions", "-p", min=1, help="Default: num.partitions.")
+        int | None,
+        typer.Option("--partitions", "-p", metavar="N", min=1, help="Default: num.partitions."),
     ] = None,
     replication_factor: Annotated[
         int | None,
-        typer.Option("--replication-factor", "-r", min=1, help="Default: the broker's."),
+        typer.Option(
+            "--replication-factor", "-r", metavar="N", min=1, help="Default: the broker's."
+        ),
     ] = None,
     config: SetConfig = [],  # noqa: B006  The command line's library copies it.
     assignment: Annotated[
@@ -182,7 +192,9 @@ def alter(
     name: Name,
     partitions: Annotated[
         int | None,
-        typer.Option("--partitions", "-p", min=1, help="How many there shall be; only grows."),
+        typer.Option(
+            "--partitions", "-p", metavar="N", min=1, help="How many there shall be; only grows."
+        ),
     ] = None,
     config: SetConfig = [],  # noqa: B006
     delete_config: Annotated[

@@ -11,26 +11,18 @@ from typing import TYPE_CHECKING, Annotated, NoReturn, TypeVar
 
 import typer
 
+from ottla.cli.tasks.bootstrap_option import BOOTSTRAP_DEFAULT as BOOTSTRAP_DEFAULT
+from ottla.cli.tasks.bootstrap_option import Bootstrap as Bootstrap
+
 if TYPE_CHECKING:
     from ottla.client.cluster import Cluster
 
 Value = TypeVar("Value")
 
-BOOTSTRAP_DEFAULT = "127.0.0.1:9092"
 FAILED, MISUSED, INTERRUPTED = 1, 2, 130
 RARE_SIMILARITY = 0.6
 TELL_AFTER_MS, TELL_AGAIN_MS, TROUBLE_IS_OVER_MS = 1_500, 10_000, 5_000
 
-Bootstrap = Annotated[
-    str,
-    typer.Option(
-        "--bootstrap-server",
-        "-b",
-        envvar="OTTLA_BOOTSTRAP",
-        metavar="HOST:PORT",
-        help="A broker of the cluster, or several with commas between.",
-    ),
-]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
 
 

@@ -15,10 +15,10 @@ def test_an_unreachable_cluster_is_named(arguments: list[str]) -> None:
     assert "nothing listens there" in answer.stderr
 
 
-def test_a_cluster_named_before_the_command_is_never_overlooked() -> None:
-    answer = CliRunner().invoke(app, ["brokers", "-b", "127.0.0.1:1", "drain", "3"])
+def test_json_before_the_command_is_never_overlooked() -> None:
+    answer = CliRunner().invoke(app, ["brokers", "--json", "drain", "3"])
     assert answer.exit_code == 2
-    assert "options go behind the command" in answer.stderr
+    assert "--json goes behind the command" in answer.stderr
 
 
 def test_a_broker_is_called_by_its_id() -> None:

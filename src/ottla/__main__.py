@@ -1,0 +1,5 @@
+"""`python -m ottla`: the same as the command `ottla`."""
+
+from ottla.cli.main import main
+
+main()
