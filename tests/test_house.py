@@ -73,7 +73,6 @@ RESOLVED_BY_SETTINGS = {
 
 # Above a limit, with what they have: it may only go down.
 WIDE_MODULES = {
-    "broker/controller/metadata_log.py": 21,
     "broker/handlers/produce.py": 13,
     "broker/partitions/partitions.py": 13,
     "broker/wire/dispatch.py": 15,

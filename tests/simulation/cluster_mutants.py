@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from ottla.broker.controller.election_state_file import ElectionStateFile
 from ottla.broker.controller.metadata_log import MetadataLog
 from ottla.broker.fetch.response import Fetched
 from ottla.broker.handlers.fetch import Fetching
@@ -145,10 +146,10 @@ def votes_twice(patch: pytest.MonkeyPatch) -> None:
 def does_not_write_votes(patch: pytest.MonkeyPatch) -> None:
     """Whoever is killed forgets its vote."""
 
-    async def write_state(self: MetadataLog, state: ElectionState) -> None:
+    async def write(self: ElectionStateFile, state: ElectionState) -> None:
         self.state = state
 
-    patch.setattr(MetadataLog, "write_state", write_state)
+    patch.setattr(ElectionStateFile, "write", write)
 
 
 def commits_metadata_alone(patch: pytest.MonkeyPatch) -> None:
@@ -160,8 +161,8 @@ def does_not_sync_the_metadata_log(patch: pytest.MonkeyPatch) -> None:
     """Say that it is on the disk, and go on."""
 
     async def sync(self: MetadataLog) -> Offset:
-        end = self._log.end_offset
-        self._log.durability.synced_to(end)
+        end = self.storage.end_offset
+        self.storage.durability.synced_to(end)
         return end
 
     patch.setattr(MetadataLog, "sync", sync)

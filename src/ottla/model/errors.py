@@ -213,6 +213,10 @@ class TooManyElements(ProtocolError):
     """A message has or claims more elements than its bytes or its reader allow."""
 
 
+class FormatRefused(Exception):
+    """A data directory that cannot be opened or formatted as asked; the text is one sentence."""
+
+
 class Damaged(Exception):
     """A file no longer holds what was written and synced."""
 

@@ -7,7 +7,7 @@ from collections.abc import Coroutine
 from random import Random
 from typing import Any
 
-from ottla.broker.controller.metadata_log import MetadataLogSettings
+from ottla.broker.controller.metadata_log_settings import MetadataLogSettings
 from ottla.broker.controller.quorum_driver import QuorumDriver
 from ottla.broker.node.directory_format import Format, bootstrap_records, format_directories
 from ottla.env.environment import Environment

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 from ottla.broker.controller.active_controller import Written
 from ottla.broker.controller.metadata_log import MetadataLog
+from ottla.broker.controller.snapshot_writer import SnapshotWriter
+from ottla.env.environment import Environment
 from ottla.metadata.image.delta import ImageDelta
 from ottla.metadata.image.image import ClusterImage, InconsistentRecord
 from ottla.metadata.image.replacement import delta_between
@@ -15,8 +17,9 @@ from ottla.model.types import Offset
 
 
 class CommittedImage:
-    def __init__(self, cluster_id: str, log: MetadataLog) -> None:
+    def __init__(self, env: Environment, cluster_id: str, log: MetadataLog) -> None:
         self.image = ClusterImage(cluster_id)
+        self.snapshots = SnapshotWriter(env, log)
         self._log = log
 
     def load(self) -> None:

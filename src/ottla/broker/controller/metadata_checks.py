@@ -1,15 +1,16 @@
-"""What a metadata log must not say if this node is to open it: one sentence for each refusal."""
+"""Checks of the contents of a metadata log at start: voters, kraft.version, metadata.version."""
 
 import logging
 
-from ottla.broker.controller.metadata_log import FormatRefused
 from ottla.metadata.image.features import (
+    KRAFT_VERSION_MAX,
     METADATA_VERSION_MAX,
     METADATA_VERSION_MIN,
     METADATA_VERSIONS,
     kept_but_not_served,
 )
 from ottla.metadata.image.image import ClusterImage
+from ottla.model.errors import FormatRefused
 from ottla.quorum.machine import Quorum
 
 logger = logging.getLogger(__name__)
@@ -30,6 +31,14 @@ def check_voters(quorum: Quorum, directory: str) -> None:
         raise FormatRefused(
             f"node {key.id} with the disk of {directory} is not "
             f"among the voters of its metadata log ({', '.join(map(str, voters.by_id))})."
+        )
+
+
+def check_kraft_version(version: int, log_dir: str) -> None:
+    if version > KRAFT_VERSION_MAX:
+        raise FormatRefused(
+            f"{log_dir} has kraft.version {version}, "
+            f"but this Ottla knows {KRAFT_VERSION_MAX} at most: open it with a newer one."
         )
 
 

@@ -43,7 +43,7 @@ class MetadataCommits:
 
         `on_acted` is called whenever all that the quorum wanted done so far is done.
         """
-        self.committed_image = CommittedImage(quorum.cluster_id, log)
+        self.committed_image = CommittedImage(env, quorum.cluster_id, log)
         self.shell = QuorumShell(env, log, quorum, self)
         self.active: ActiveController | None = None  # While this node leads.
         self.on_began: Callable[[], None] | None = None  # Called when this node begins to lead.
@@ -114,10 +114,10 @@ class MetadataCommits:
         image = self.committed_image.image
         if self._committing is not None or image.is_in_transaction:
             return  # Between two batches of a commit the image is not whole; `run` comes back.
-        if not self._log.is_snapshot_due():
+        if not self.committed_image.snapshots.is_due:
             return
         try:
-            await self._log.write_snapshot(image.frozen())
+            await self.committed_image.snapshots.write(image.frozen())
         except OSError as error:
             if error.errno not in PASSING:
                 raise

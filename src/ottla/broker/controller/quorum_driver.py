@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from ottla.broker.controller.controller_requests import ControllerRequests
 from ottla.broker.controller.metadata_checks import check_version, check_voters
 from ottla.broker.controller.metadata_commits import MetadataCommits
-from ottla.broker.controller.metadata_log import MetadataLog, MetadataLogSettings
+from ottla.broker.controller.metadata_log import MetadataLog
+from ottla.broker.controller.metadata_log_settings import MetadataLogSettings
 from ottla.broker.controller.quorum_settings import QuorumSettings, new_quorum
 from ottla.env.environment import Environment
 from ottla.metadata.decisions.context import ControllerSettings

@@ -1,17 +1,16 @@
-"""Settings of the controller, of its metadata log and of the quorum, from those of the broker."""
+"""Settings of the controller and of the quorum, from those of the broker."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from ottla.broker.controller.metadata_log import MetadataLog, MetadataLogSettings
+from ottla.broker.controller.metadata_log import MetadataLog
 from ottla.broker.settings.settings import Settings
 from ottla.env import network
 from ottla.metadata.decisions.context import ControllerSettings
-from ottla.model.types import ZERO_UUID
 from ottla.quorum.machine import Quorum
 from ottla.quorum.timing import Timing
-from ottla.quorum.voters import Address, ReplicaKey, Voter, Voters
+from ottla.quorum.voters import Address, ReplicaKey
 from ottla.storage.identity import NodeIdentity
 
 
@@ -35,7 +34,7 @@ def new_quorum(
         identity.cluster_id,
         log,
         log.history,
-        log.state,
+        log.election_state.state,
         below=random.randrange,
         timing=settings.timing,
         listener=settings.listener,
@@ -59,29 +58,6 @@ def controller_settings(settings: Settings) -> ControllerSettings:
         rebalance_moves_max=settings.ottla_rebalance_moves_max,
         rebalance_lost_after_ms=settings.ottla_rebalance_lost_after_ms,
         broker_configs=settings.static,
-    )
-
-
-def metadata_log_settings(settings: Settings) -> MetadataLogSettings:
-    return MetadataLogSettings(
-        directory=settings.metadata_log_dir,
-        static_voters=_static_voters(settings),
-        segment_bytes=settings.metadata_log_segment_bytes,
-        segment_ms=settings.metadata_log_segment_ms,
-        snapshot_after_bytes=settings.metadata_log_max_record_bytes_between_snapshots,
-        snapshot_after_ms=settings.metadata_log_max_snapshot_interval_ms,
-        retention_bytes=settings.metadata_max_retention_bytes,
-        retention_ms=settings.metadata_max_retention_ms,
-    )
-
-
-def _static_voters(settings: Settings) -> Voters | None:
-    if not settings.is_quorum_static:
-        return None
-    listener = settings.controller_listener_names[0]
-    return Voters.of(
-        Voter(voter.node_id, ZERO_UUID, {listener: Address(voter.host, voter.port)})
-        for voter in settings.controller_quorum_voters
     )
 
 

@@ -184,7 +184,7 @@ class QuorumShell:
         """
         while True:
             try:
-                await self._log.write_state(state)
+                await self._log.election_state.write(state)
             except OSError as error:
                 if error.errno not in PASSING or self._quorum.voters.is_alone:
                     raise

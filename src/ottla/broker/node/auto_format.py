@@ -7,11 +7,11 @@ has to say so with `ottla format`.
 
 from collections.abc import Callable
 
-from ottla.broker.controller.metadata_log import FormatRefused
 from ottla.broker.node.directory_format import Format, format_directories, may_format_unasked
 from ottla.broker.settings.settings import Settings
 from ottla.env.disk import Disk
 from ottla.metadata.image.ids import new_uuid
+from ottla.model.errors import FormatRefused
 from ottla.model.types import WallTime, uuid_text
 from ottla.quorum.voters import Address
 from ottla.storage.identity import is_unused, read_meta

@@ -10,12 +10,9 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any
 
+from ottla.broker.controller.metadata_log_settings import metadata_log_settings
 from ottla.broker.controller.quorum_driver import QuorumDriver
-from ottla.broker.controller.quorum_settings import (
-    controller_settings,
-    metadata_log_settings,
-    quorum_settings,
-)
+from ottla.broker.controller.quorum_settings import controller_settings, quorum_settings
 from ottla.broker.coordinators.coordinators import Coordinators
 from ottla.broker.coordinators.group_kind import GroupCoordinators, GroupKind
 from ottla.broker.fetch.sessions import FetchSessions

@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from ottla.broker.controller.metadata_log import FormatRefused
 from ottla.broker.controller.metadata_snapshots import write_snapshot
 from ottla.env.disk import Disk
 from ottla.metadata.image.cluster import BROKER_RESOURCE, METADATA_TOPIC
@@ -32,6 +31,7 @@ from ottla.metadata.image.snapshot_file import (
     read_snapshot,
     snapshot_bytes,
 )
+from ottla.model.errors import FormatRefused
 from ottla.model.types import NodeId, Uuid, WallTime
 from ottla.protocol.metadata_records import (
     BeginTransactionRecord,

@@ -8,6 +8,7 @@ it is asked and changes nothing; it is valid only in the turn of the loop in whi
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from ottla.broker.controller.metadata_log_reader import batches_between
 from ottla.broker.controller.quorum_driver import QuorumDriver
 from ottla.broker.node.broker import Broker
 from ottla.broker.partitions.partition import Partition
@@ -148,14 +149,15 @@ class QuorumView:
 
     @property
     def log_size_bytes(self) -> int:
-        return self._driver.log._log.size_bytes
+        return self._driver.log.storage.size_bytes
 
     @property
     def snapshot_ends(self) -> list[Offset]:
         return [snapshot.end_offset for snapshot in self._driver.log.snapshots.ids]
 
     def batches(self, start: Offset, end: Offset) -> Iterator[Batch]:
-        return (batch for _, _, batch in self._driver.log._batches(start, end))
+        batches = batches_between(self._driver.log.storage, start, end)
+        return (batch for _, _, batch in batches)
 
     @property
     def image(self) -> ClusterImage:
@@ -180,7 +182,7 @@ def partitions(broker: Broker) -> list[PartitionView]:
 def quorum(broker: Broker | None) -> QuorumView | None:
     """None before the metadata log is open; a broker that still starts may take part already."""
     driver: QuorumDriver | None = getattr(broker, "quorum", None)
-    if driver is None or not hasattr(driver.log, "_log"):
+    if driver is None or not driver.log.is_open:
         return None
     return QuorumView(driver)
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from ottla.broker.controller.metadata_log import FormatRefused
 from ottla.broker.node.auto_format import RandomBytes
 from ottla.broker.node.directory_format import Format, format_directories
 from ottla.broker.settings.endpoints import parse_host_port
@@ -18,6 +17,7 @@ from ottla.broker.settings.properties import parse_properties
 from ottla.env.disk import Disk
 from ottla.metadata.image.features import ELR_VERSION, GROUP_VERSION
 from ottla.metadata.image.ids import new_uuid
+from ottla.model.errors import FormatRefused
 from ottla.model.types import NodeId, WallTime, uuid_text
 from ottla.quorum.voters import Address, Voter, Voters
 from ottla.storage.checkpoint import replace_file

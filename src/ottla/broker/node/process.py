@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from random import SystemRandom
 
-from ottla.broker.controller.metadata_log import FormatRefused
 from ottla.broker.metrics.endpoint import MetricsEndpoint
 from ottla.broker.node.broker import Broker
 from ottla.broker.node.gauges import add_gauges, add_turns
@@ -31,7 +30,7 @@ from ottla.env.sockets import SocketNetwork
 from ottla.env.system import raise_descriptor_limit
 from ottla.env.turns import Turns, TurnWatch
 from ottla.env.workers import ThreadWorkers
-from ottla.model.errors import Damaged
+from ottla.model.errors import Damaged, FormatRefused
 from ottla.model.types import WallTime
 from ottla.storage.identity import DirectoryRefused
 

@@ -4,12 +4,12 @@ from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ottla.broker.controller.metadata_log import FormatRefused
 from ottla.broker.node.auto_format import format_for
 from ottla.broker.node.directory_format import Format, format_directories
 from ottla.broker.settings.error import SettingsError
 from ottla.broker.settings.settings import Settings
 from ottla.cli.tasks.settings_file import add_settings_options, load_file
+from ottla.model.errors import FormatRefused
 
 EXAMPLES = """
 Examples:

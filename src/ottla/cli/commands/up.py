@@ -58,10 +58,10 @@ def _up_many(options: Namespace) -> bool:
     import os
     import socket
 
-    from ottla.broker.controller.metadata_log import FormatRefused
     from ottla.broker.node.local_cluster import LocalCluster
     from ottla.cli.tasks.nodes import run_nodes
     from ottla.env.disk import real_disk
+    from ottla.model.errors import FormatRefused
 
     data = os.path.abspath(options.data)
     if options.brokers is not None and options.brokers < 1:

@@ -15,11 +15,11 @@ from random import SystemRandom
 from typing import IO
 
 from ottla import __version__
-from ottla.broker.controller.metadata_log import FormatRefused
 from ottla.broker.node.local_cluster import LocalCluster, Node
 from ottla.broker.settings.error import SettingsError
 from ottla.env.clock import RealClock
 from ottla.env.disk import real_disk
+from ottla.model.errors import FormatRefused
 
 STOP_SECONDS_MAX = 30.0
 READY = f"Ottla {__version__} serves"  # Start of a node's banner.

@@ -21,7 +21,7 @@ class Stage:
         self.node = Node()
         self.node.format()
         self.log = MetadataLog(self.node.env, self.node.settings)
-        self.committed = CommittedImage(CLUSTER, self.log)
+        self.committed = CommittedImage(self.node.env, CLUSTER, self.log)
         self.committed.load()
         self.work = 0
         self.grew: list[int] = []

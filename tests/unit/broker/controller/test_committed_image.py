@@ -18,7 +18,7 @@ def loaded(*records: object) -> CommittedImage:
     node = Node()
     node.format()
     log = MetadataLog(node.env, node.settings)
-    committed = CommittedImage(CLUSTER, log)
+    committed = CommittedImage(node.env, CLUSTER, log)
     committed.load()
     for record in records:
         values = [encoded([record], 30)]  # type: ignore[list-item]

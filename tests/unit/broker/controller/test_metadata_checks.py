@@ -2,7 +2,7 @@
 
 import pytest
 
-from ottla.broker.controller.metadata_log import FormatRefused
+from ottla.model.errors import FormatRefused
 from ottla.model.types import NodeId
 from ottla.quorum.voters import Voter, Voters
 from tests.unit.broker.driving import ONE, Node

@@ -2,9 +2,8 @@ import contextlib
 
 import pytest
 
-from ottla.broker.controller.metadata_log import FormatRefused
 from ottla.metadata.image.features import advertised
-from ottla.model.errors import Damaged
+from ottla.model.errors import Damaged, FormatRefused
 from ottla.protocol.messages import create_topics
 from ottla.protocol.metadata_records import (
     FeatureLevelRecord,

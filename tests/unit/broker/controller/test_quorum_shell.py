@@ -137,14 +137,15 @@ def vote_of(node: Node) -> ElectionState:
 
 
 def fill(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From now on there is no room for its vote, until the monkey is gone."""
-    write_state = node.broker.quorum.log._write_state
+    """Refuse each write of its vote, until `monkeypatch` is undone."""
+    file = node.broker.quorum.log.election_state
+    write = file._write
 
     def refuse(state: ElectionState) -> None:
         node.disk.fail("append", errno.ENOSPC, path_contains="quorum-state")
-        write_state(state)
+        write(state)
 
-    monkeypatch.setattr(node.broker.quorum.log, "_write_state", refuse)
+    monkeypatch.setattr(file, "_write", refuse)
 
 
 def test_a_vote_that_cannot_be_written_is_not_given_until_there_is_room() -> None:

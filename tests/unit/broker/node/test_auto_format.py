@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from ottla.broker.controller.metadata_log import FormatRefused
 from ottla.broker.node.auto_format import format_for, is_alone, prepare_start, prepare_up
 from ottla.broker.settings.settings import Settings, zero_configuration
 from ottla.env.disk import real_disk
+from ottla.model.errors import FormatRefused
 from ottla.model.types import WallTime
 from ottla.storage.identity import read_meta
 

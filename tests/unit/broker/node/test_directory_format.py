@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from ottla.broker.controller.metadata_log import FormatRefused
 from ottla.broker.node.directory_format import (
     Format,
     bootstrap_records,
@@ -13,6 +12,7 @@ from ottla.broker.node.directory_format import (
     may_format_unasked,
 )
 from ottla.metadata.image.snapshot_file import read_snapshot, snapshot_bytes
+from ottla.model.errors import FormatRefused
 from ottla.model.types import NodeId, WallTime
 from ottla.protocol.metadata_records import (
     BeginTransactionRecord,

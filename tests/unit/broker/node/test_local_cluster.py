@@ -4,11 +4,11 @@ from random import Random
 
 import pytest
 
-from ottla.broker.controller.metadata_log import FormatRefused
 from ottla.broker.node.local_cluster import LocalCluster
 from ottla.broker.settings.properties import parse_properties
 from ottla.broker.settings.settings import Settings
 from ottla.metadata.image.snapshot_file import read_snapshot
+from ottla.model.errors import FormatRefused
 from ottla.model.types import WallTime
 from ottla.quorum.voters import Voters
 from ottla.simulation.world.disk import SimulatedDisk

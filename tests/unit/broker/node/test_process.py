@@ -5,9 +5,9 @@ import socket
 
 import pytest
 
-from ottla.broker.controller.metadata_log import FormatRefused
 from ottla.broker.node.process import explained
 from ottla.broker.settings.settings import Settings, zero_configuration
+from ottla.model.errors import FormatRefused
 
 SETTINGS = Settings.load(zero_configuration("data", port=9092))
 
