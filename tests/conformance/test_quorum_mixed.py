@@ -11,9 +11,12 @@ import pytest
 
 from ottla.client.admin import Operation, ResourceType
 from ottla.client.blocking import Client
+from ottla.client.dialer import Dialer
 from ottla.client.errors import ClientError, Refused
+from ottla.client.session import parse_addresses
 from tests.conformance.apache_kafka import ApacheKafka
 from tests.conformance.broker_process import BrokerProcess
+from tests.process.confirmed_changes import stale_answers
 from tests.process.quorum_nodes import Nodes
 
 KAFKA = 3
@@ -52,6 +55,14 @@ def until(holds: Callable[[], bool]) -> None:
 def create(nodes: Nodes, number: int, name: str) -> None:
     with Client(nodes.all[number].bootstrap) as client:
         client.run(client.admin.create_topic(name, partitions=1, replication_factor=2))
+
+
+def changes_that_are_stale(nodes: Nodes, number: int) -> list[str]:
+    (address,) = parse_addresses(nodes.all[number].bootstrap)
+    connection = Dialer("test").dial_blocking(address, timeout_ms=20_000)
+    stale = [answer for number in range(25) for answer in stale_answers(connection, number)]
+    connection.close()
+    return stale
 
 
 @pytest.mark.slow
@@ -108,6 +119,7 @@ def test_a_broker_of_either_kind_passes_requests_on_to_a_controller_of_the_other
                 with Client(nodes.all[number].bootstrap) as client:
                     configs = client.run(client.admin.describe_configs(ResourceType.TOPIC, name))
                 assert [c.value for c in configs if c.name == "retention.ms"] == ["123456"]
+        assert changes_that_are_stale(nodes, 1) == []  # Kafka decides them.
     finally:
         for node in nodes.all.values():
             node.kill()

@@ -25,6 +25,7 @@ from ottla.protocol.messages import (
     create_partitions,
     create_topics,
     delete_topics,
+    describe_quorum,
     envelope,
     incremental_alter_configs,
 )
@@ -36,6 +37,7 @@ CONNECT_MS_MAX: Final = 1000
 REQUEST_MS_MAX: Final = 10_000
 FORWARD_MS_MAX: Final = 30_000
 RETRY_SECONDS: Final = 0.02
+NOT_ACTIVE: Final = (ErrorCode.NOT_CONTROLLER, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
 
 class ControllerChannel:
@@ -135,13 +137,10 @@ class ControllerChannel:
 
 def says_not_controller(response: Any) -> bool:  # noqa: ANN401
     """Whether the node that answered is not the active controller (any more)."""
-    if getattr(response, "error_code", 0) in (
-        ErrorCode.NOT_CONTROLLER,
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
-    ):
+    if getattr(response, "error_code", 0) in NOT_ACTIVE:
         return True
     results = _results(response)
-    return bool(results) and results[0].error_code == ErrorCode.NOT_CONTROLLER
+    return bool(results) and results[0].error_code in NOT_ACTIVE
 
 
 def _results(response: Any) -> Sequence[Any]:  # noqa: ANN401
@@ -155,6 +154,8 @@ def _results(response: Any) -> Sequence[Any]:  # noqa: ANN401
             return response.responses
         case incremental_alter_configs.Response():
             return response.responses
+        case describe_quorum.Response():
+            return [part for topic in response.topics for part in topic.partitions]
     return ()
 
 

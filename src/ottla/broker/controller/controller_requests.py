@@ -3,8 +3,10 @@
 from typing import Any
 
 from ottla.broker.controller.channel import ControllerChannel
+from ottla.broker.controller.image_catch_up import ImageCatchUp
 from ottla.broker.controller.metadata_commits import MetadataCommits
 from ottla.broker.machines.answer import Answer, refused
+from ottla.broker.wire.apis import changes_image
 from ottla.env.environment import Environment
 from ottla.env.network import Address
 from ottla.model.errors import ErrorCode, Refusal
@@ -33,11 +35,13 @@ class ControllerRequests:
             self.controller_address,
             answer_ms_max=broker_session_timeout_ms // 2,
         )
+        self._catch_up = ImageCatchUp(self.channel, commits)
         self._is_closed = False
 
-    async def submit(self, request: object, origin: Origin | None = None) -> Any:  # noqa: ANN401
+    async def submit(self, request: Any, origin: Origin | None = None) -> Any:  # noqa: ANN401
         """The active controller's response, once committed; raises the Refusal it gives instead.
 
+        A change is in this node's image by then, or two seconds have passed.
         `origin` is the client on whose behalf the request is, if it is not this broker's own.
         """
         while True:
@@ -49,6 +53,8 @@ class ControllerRequests:
                     request, lambda: self._commits.active is not None, origin=origin
                 )
                 if response is not None:
+                    if changes_image(request.API_KEY):
+                        await self._catch_up.wait()
                     return response
             try:
                 return await self.decide(request)

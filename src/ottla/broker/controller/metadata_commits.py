@@ -65,6 +65,11 @@ class MetadataCommits:
             return []
         return self.active.controller.silent_brokers(self._env.clock.monotonic(), silent_ms)
 
+    @property
+    def log_end_offset(self) -> Offset:
+        """End of this node's log, committed or not."""
+        return self._log.end_offset
+
     def subscribe(self, subscriber: Subscriber) -> None:
         """`subscriber` hears of each change once it is in `image`, before anyone is answered."""
         self._subscribers.append(subscriber)

@@ -23,9 +23,11 @@ async def handle(request: wire.Request, reply: Reply, broker: QuorumContext) -> 
     asked = [(t.topic_name, [p.partition_index for p in t.partitions]) for t in request.topics]
     if asked != [(METADATA_TOPIC, [0])]:
         return _refused(request, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN)
-    leader = broker.quorum.quorum.role
-    if not isinstance(leader, Leader):
-        return await _elsewhere(request, reply, broker)
+    while not isinstance(leader := broker.quorum.quorum.role, Leader):
+        if reply.connection.listener in broker.settings.controller_listener_names:
+            return _refused(request, ErrorCode.NOT_LEADER_OR_FOLLOWER, None)
+        if (response := await _elsewhere(request, reply, broker)) is not None:
+            return response
     topic = wire.ResponseTopicData(METADATA_TOPIC, [_partition(broker, leader, reply.version)])
     response = wire.Response(topics=[topic])
     if reply.version >= NODES_SINCE:
@@ -33,12 +35,14 @@ async def handle(request: wire.Request, reply: Reply, broker: QuorumContext) -> 
     return response
 
 
-async def _elsewhere(request: wire.Request, reply: Reply, broker: QuorumContext) -> wire.Response:
-    if reply.connection.listener in broker.settings.controller_listener_names:
-        return _refused(request, ErrorCode.NOT_LEADER_OR_FOLLOWER, None)
-    response = await broker.quorum.requests.channel.ask(request, lambda: False, origin=reply.origin)
-    assert isinstance(response, wire.Response), "the controller answers in kind"
-    if reply.version < NODES_SINCE:
+async def _elsewhere(
+    request: wire.Request, reply: Reply, broker: QuorumContext
+) -> wire.Response | None:
+    """The leader's response; None if this node leads by now."""
+    response: wire.Response | None = await broker.quorum.requests.channel.ask(
+        request, lambda: broker.quorum.quorum.is_leader, origin=reply.origin
+    )
+    if response is not None and reply.version < NODES_SINCE:
         response.nodes = []
         for part in (part for topic in response.topics for part in topic.partitions):
             for replica in (*part.current_voters, *part.observers):

@@ -97,6 +97,12 @@ def is_enveloped(api_key: int) -> bool:
     return api_key in APIS and APIS[api_key].is_enveloped
 
 
+def changes_image(api_key: int) -> bool:
+    """True if the active controller decides such requests of clients by writing records."""
+    reads = (ApiKey.LIST_PARTITION_REASSIGNMENTS, ApiKey.DESCRIBE_QUORUM)
+    return is_enveloped(api_key) and api_key not in reads
+
+
 def served_on(listener: Listener) -> dict[int, Api]:
     return {key: api for key, api in APIS.items() if api.way(listener) is not None}
 

@@ -4,7 +4,12 @@ import pytest
 
 from ottla.broker.controller.channel import says_not_controller
 from ottla.model.errors import ErrorCode, Refusal
-from ottla.protocol.messages import broker_heartbeat, create_topics, unregister_broker
+from ottla.protocol.messages import (
+    broker_heartbeat,
+    create_topics,
+    describe_quorum,
+    unregister_broker,
+)
 from tests.unit.broker.quorum_cluster import cluster_of
 
 
@@ -53,5 +58,8 @@ def test_not_being_the_controller_is_found_wherever_an_answer_says_it() -> None:
     topic = create_topics.CreatableTopicResult(error_code=code)
     assert says_not_controller(create_topics.Response(topics=[topic]))
     assert says_not_controller(broker_heartbeat.Response(error_code=code))
+    part = describe_quorum.ResponsePartitionData(error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    topic_of_part = describe_quorum.ResponseTopicData(partitions=[part])
+    assert says_not_controller(describe_quorum.Response(topics=[topic_of_part]))
     assert not says_not_controller(create_topics.Response())
     assert not says_not_controller(broker_heartbeat.Response(error_code=77))
