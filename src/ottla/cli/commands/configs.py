@@ -46,6 +46,7 @@ SOURCES = {
     8: "group",
 }
 DEFAULT_SOURCE = 5
+OWN_SETTING = "ottla.record.validation"
 
 
 class Kind(StrEnum):
@@ -149,6 +150,10 @@ def alter(
         await Admin(cluster).alter_configs(*resource, changes, validate_only=validate_only)
         done = "would be changed" if validate_only else "changed"
         say(f"{kind.capitalize()} {name}: {plural(len(changes), 'config')} {done}.")
+        idle = _without_effect(kind, [key for _, key, _ in changes])
+        if idle and await _is_ottla(cluster):
+            verb = "has" if len(idle) == 1 else "have"
+            say(f"{', '.join(idle)} {verb} no effect in Ottla; the value is only stored.")
 
     ask(work, bootstrap)
 
@@ -180,6 +185,25 @@ def _changes(
     ):
         changes += [(operation, key, value) for key, value in parse_pairs(pairs, option).items()]
     return changes + [(Operation.DELETE, key, None) for key in unset]
+
+
+def _without_effect(kind: Kind, keys: list[str]) -> list[str]:
+    from ottla.metadata.configs.catalogue import BROKER_CONFIGS, TOPIC_CONFIGS
+    from ottla.metadata.configs.definition import Service
+    from ottla.metadata.configs.group import GROUP_CONFIGS
+
+    tables = {Kind.TOPIC: TOPIC_CONFIGS, Kind.BROKER: BROKER_CONFIGS, Kind.GROUP: GROUP_CONFIGS}
+    known = tables[kind]
+    return [key for key in keys if key in known and known[key].service is not Service.SERVED]
+
+
+async def _is_ottla(cluster: "Cluster") -> bool:
+    """True if the broker has settings of Ottla's own; a broker of Apache Kafka has none."""
+    from ottla.client.admin import Admin, ResourceType
+
+    admin = Admin(cluster)
+    node_id = (await admin.describe_cluster()).brokers[0].broker_id
+    return bool(await admin.describe_configs(ResourceType.BROKER, str(node_id), [OWN_SETTING]))
 
 
 def _row(item: "DescribeConfigsResourceResult", documentation: bool) -> list[str]:
