@@ -1,6 +1,7 @@
 """Pipelines are checked by Spark and the brokers first; mistakes are told with their line."""
 
 import json
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -8,7 +9,7 @@ import pytest
 from deltalake import DeltaTable
 
 from ottla.spark.pipeline import load
-from ottla.spark.pipelines.model import PipelineError, check
+from ottla.spark.pipelines.model import PipelineError, PipelineErrors, check
 from ottla.spark.pipelines.run import Running, prepare
 from ottla.testing import Broker
 
@@ -70,6 +71,21 @@ def write(path: Path, text: str, broker: Broker, topic: str) -> Path:
     return path
 
 
+def run_once(spark: "SparkSession", file: Path) -> Running:
+    declared = load(file)
+    check(declared)
+    running = Running(declared, prepare(declared, spark, is_once=True).queries)
+    wait_for_end(running)
+    return running
+
+
+def wait_for_end(running: Running) -> None:
+    while running.is_active:
+        running.poll()
+        time.sleep(0.05)
+    running.poll()
+
+
 def told(spark: "SparkSession", file: Path) -> str:
     declared = load(file)
     check(declared)
@@ -128,10 +144,8 @@ def test_a_pipeline_without_mistakes_runs(
     broker.produce(topic, *orders, "no order")
     declared = load(file)
     check(declared)
-    running = Running(declared, prepare(declared, spark, is_once=True))
-    while running.is_active:
-        running.poll()
-    running.poll()
+    running = Running(declared, prepare(declared, spark, is_once=True).queries)
+    wait_for_end(running)
     rows = DeltaTable(str(file.parent / "lake")).to_pyarrow_table().to_pylist()
     assert sorted(row["id"] for row in rows) == list(range(100))
     bills = [json.loads(record.value or b"") for record in broker.records(f"{topic}-bills")]
@@ -139,3 +153,119 @@ def test_a_pipeline_without_mistakes_runs(
     assert [record.value for record in broker.records(f"{topic}-dlq")] == [b"no order"]
     bills_query = running.progress["bills"]
     assert (bills_query.rows, bills_query.lag, bills_query.fraction) == (101, 0, 1.0)
+
+
+COPY = """\
+name: {name}
+bootstrap: {bootstrap}
+checkpoints: {directory}/checkpoints
+sources:
+  orders: {{topic: {topic}}}
+sinks:
+  copy: {{from: orders, topic: {target}}}
+"""
+ZERO = "integer division or modulo by zero"
+CHECKPOINTED = ("metadata", "ottla-query.json")
+
+
+@pytest.fixture
+def copies(broker: Broker, topic: str) -> list[str]:
+    broker.create_topic(topic)
+    broker.produce(topic, "one", "two")
+    targets = [f"{topic}-a", f"{topic}-b"]
+    for target in targets:
+        broker.create_topic(target)
+    return targets
+
+
+def copy_to(target: str, tmp_path: Path, broker: Broker, topic: str, name: str = "a") -> Path:
+    file = tmp_path / f"{name}.yaml"
+    where = {"bootstrap": broker.bootstrap_servers, "directory": tmp_path}
+    file.write_text(COPY.format(name=name, topic=topic, target=target, **where))
+    return file
+
+
+def test_pipelines_of_one_directory_have_checkpoints_of_their_own(
+    spark: "SparkSession", broker: Broker, topic: str, copies: list[str], tmp_path: Path
+) -> None:
+    for name, target in zip("ab", copies, strict=True):
+        running = run_once(spark, copy_to(target, tmp_path, broker, topic, name))
+        assert running.progress["copy"].rows == 2
+        assert [record.value for record in broker.records(target)] == [b"one", b"two"]
+        assert all((tmp_path / "checkpoints" / name / "copy" / f).is_file() for f in CHECKPOINTED)
+
+
+def test_a_checkpoint_refuses_a_query_with_another_target(
+    spark: "SparkSession", broker: Broker, topic: str, copies: list[str], tmp_path: Path
+) -> None:
+    run_once(spark, copy_to(copies[0], tmp_path, broker, topic))
+    text = told(spark, copy_to(copies[1], tmp_path, broker, topic))
+    assert f"is of the query from topic {topic} to topic {copies[0]}, and this one is" in text
+    assert f"from topic {topic} to topic {copies[1]}" in text
+    text = told(spark, copy_to(copies[0], tmp_path, broker, copies[1]))
+    assert f"and this one is from topic {copies[1]} to" in text
+
+
+def test_a_checkpoint_in_its_former_place_is_refused_and_goes_on_when_moved(
+    spark: "SparkSession", broker: Broker, topic: str, copies: list[str], tmp_path: Path
+) -> None:
+    file = copy_to(copies[0], tmp_path, broker, topic)
+    run_once(spark, file)
+    now, former = tmp_path / "checkpoints/a/copy", tmp_path / "checkpoints/copy"
+    now.rename(former)
+    (former / "ottla-query.json").unlink()
+    assert f"{former} is a checkpoint of an earlier version" in told(spark, file)
+    assert f"move it to {now}" in told(spark, file)
+    former.rename(now)
+    broker.produce(topic, "three")
+    assert run_once(spark, file).progress["copy"].rows == 1
+    assert len(broker.records(copies[0])) == 3
+    assert (now / "ottla-query.json").is_file()
+
+
+def test_a_check_changes_nothing_and_names_what_would_be_created(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    with Broker(auto_create_topics_enable=True) as broker:
+        for name in ("orders", "orders-bills"):
+            broker.create_topic(name)
+        text = YAML.replace("{topic}-bills", "order-bills").replace("{topic}-dlq", "dead")
+        declared = load(write(tmp_path / "p.yaml", text, broker, "orders"))
+        check(declared)
+        plan = prepare(declared, spark, is_once=True)
+        assert plan.notes == [
+            "topic 'dead' will be created",
+            "topic 'order-bills' will be created; did you mean 'orders-bills'?",
+        ]
+        assert broker.topics() == ["orders", "orders-bills"]
+        assert [path.name for path in tmp_path.iterdir()] == ["p.yaml"]
+
+
+def test_all_mistakes_are_told_at_once(
+    spark: "SparkSession", broker: Broker, topic: str, file: Path
+) -> None:
+    wrong = YAML.replace("    topic: {topic}\n", "    topic: missing\n")
+    wrong = wrong.replace("2 * amount AS", "2 * amont AS").replace("{topic}-bills", "neither")
+    wrong = wrong.replace("sinks:\n", "sinks:\n  raw: {{from: orders, topic: nowhere}}\n")
+    declared = load(write(file, wrong, broker, topic))
+    check(declared)
+    with pytest.raises(PipelineErrors) as caught:
+        prepare(declared, spark, is_once=True)
+    assert [error.line for error in caught.value.errors] == [5, 13, 16]
+
+
+def test_the_error_of_a_task_is_a_sentence_with_the_line_of_the_file(
+    spark: "SparkSession", broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    broker.create_topic(topic)
+    broker.produce(topic, "one")
+    text = PYTHON.replace(
+        '    kept = orders.where("offset > 1")\n    return kept.select("nothing")',
+        "    from pyspark.sql.functions import udf\n"
+        '    return orders.select(udf(lambda o: 1 // o, "long")("offset").alias("x"))',
+    )
+    file = write(tmp_path / "p.py", text, broker, topic)
+    with pytest.raises(PipelineError) as caught:
+        run_once(spark, file)
+    assert str(caught.value) == f"{file}:10: lake: ZeroDivisionError: {ZERO}"
+    assert "Traceback" in (caught.value.trace or "")

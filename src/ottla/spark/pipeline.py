@@ -75,19 +75,25 @@ class Pipeline:
         self.declared.sinks.append(self._made(Sink, name, {"source": source, **more}))
 
     def _made(self, kind: type, name: str, more: dict[str, Any]) -> Any:  # noqa: ANN401
+        """The declaration keeps an error: `check` raises all of them."""
         line = _caller()[1]
         options = more.pop("options", {})
         try:
             made = kind(name=name, line=line, **more)
         except TypeError as failure:
             wrong = str(failure).partition("() ")[2]
-            raise self.declared.wrong(line, f"{kind.__name__.lower()} {name!r} {wrong}") from None
+            sentence = f"{kind.__name__.lower()} {name!r} {wrong}"
+            self.declared.errors.append(self.declared.wrong(line, sentence))
+            return kind(name=name, line=line, is_broken=True)
         made.options = {key: _text(value) for key, value in options.items()}
         return made
 
 
 def load(path: str | Path) -> Declaration:
-    """Read the declaration of a file; PipelineError names the error and its line."""
+    """Read the declaration of a file; PipelineError if that cannot be done at all.
+
+    Other errors are kept in the declaration, and raised by `check`.
+    """
     path = Path(path)
     try:
         text = path.read_text()

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from ottla.spark.pipeline import load
-from ottla.spark.pipelines.model import PipelineError, check
+from ottla.spark.pipelines.model import PipelineError, PipelineErrors, check
 
 WHOLE = """\
 from ottla.spark.pipeline import Pipeline
@@ -70,7 +70,7 @@ def test_an_error_is_reported_with_its_line(
 ) -> None:
     path = written(tmp_path, text)
     with pytest.raises(PipelineError) as caught:
-        load(path)
+        check(load(path))
     assert str(caught.value).startswith(f"{path}:{line}: ")
     assert sentence in str(caught.value)
 
@@ -80,3 +80,11 @@ def test_a_file_without_a_pipeline_is_refused(tmp_path: Path) -> None:
         load(tmp_path / "missing.yaml")
     with pytest.raises(PipelineError, match=r"ends with \.yaml or \.py"):
         load(written(tmp_path, "", "p.txt"))
+
+
+def test_all_errors_of_a_file_are_reported(tmp_path: Path) -> None:
+    text = WHOLE.replace("topic=", "topik=").replace("delta=", "delter=").replace("large(", "big(")
+    path = written(tmp_path, text)
+    with pytest.raises(PipelineErrors) as caught:
+        check(load(path))
+    assert [error.line for error in caught.value.errors] == [4, 13]

@@ -49,22 +49,29 @@ def run(
         bool, typer.Option("--once", help="Take what the topics hold now, then end.")
     ] = False,
     bootstrap: Bootstrap = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Progress on standard output, an object per line.")
+    ] = False,
+    trace: Annotated[
+        bool, typer.Option("--trace", help="The whole report of a query that fails.")
+    ] = False,
 ) -> None:
     """Check a pipeline, then run it until Ctrl-C or SIGTERM.
 
-    Everything is checked before the first row is read; what is wrong is told with its line. While
-    it runs, each query shows its rows, its lag and how long its micro-batches take. It is stopped
-    between two micro-batches, and goes on from there the next time.
+    Everything is checked before the first row is read; all mistakes are told, each with its line.
+    While it runs, each query shows its rows, its lag and how long its micro-batches take. It is
+    stopped between two micro-batches, and goes on from there the next time.
 
     \b
     Examples:
       ottla pipeline run orders.yaml
       ottla pipeline run orders.yaml --once
+      ottla pipeline run orders.yaml --json | jq .lag
       ottla pipeline run orders.py --master spark://spark-1:7077
     """
-    from ottla.cli.tasks.pipeline import run_pipeline
+    from ottla.cli.tasks.pipeline import Wanted, run_pipeline
 
-    raise typer.Exit(run_pipeline(file, master, is_once=once, bootstrap=bootstrap))
+    raise typer.Exit(run_pipeline(Wanted(file, master, bootstrap, once, as_json, trace)))
 
 
 @app.command()
@@ -76,13 +83,15 @@ def check(
     ] = False,
     bootstrap: Bootstrap = None,
 ) -> None:
-    """Check a pipeline and run nothing: the file, its SQL, its topics and tables.
+    """Check a pipeline and change nothing: the file, its SQL, its topics, tables and checkpoints.
+
+    A topic that the brokers would create is named, with the nearest existing one.
 
     \b
     Examples:
       ottla pipeline check orders.yaml
       ottla pipeline check orders.yaml --quick
     """
-    from ottla.cli.tasks.pipeline import check_pipeline
+    from ottla.cli.tasks.pipeline import Wanted, check_pipeline
 
-    raise typer.Exit(check_pipeline(file, master, is_quick=quick, bootstrap=bootstrap))
+    raise typer.Exit(check_pipeline(Wanted(file, master, bootstrap), is_quick=quick))

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ottla.spark.delta.files import ADDED, AddedFile, file_writer
-from ottla.spark.delta.table import IS_DELETED, LakeTable
+from ottla.spark.delta.table import IS_DELETED, LakeTable, check_table
 from ottla.spark.errors import SparkError
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ def to_delta(
     sink = checked_sink(
         frame, path, key=key, sequence=sequence, delete=delete, storage_options=storage_options
     )
+    sink.open(frame)
     writer = (
         frame.writeStream.foreachBatch(sink.write)
         .option("checkpointLocation", _absolute(checkpoint))
@@ -67,12 +68,12 @@ def checked_sink(
     delete: str | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> "DeltaSink":
-    """The writer of the micro-batches; raises at once if the table does not fit."""
+    """The writer of the micro-batches; raises if an existing table does not fit."""
     keys = [key] if isinstance(key, str) else list(key or ())
     _check(frame, keys, sequence, delete)
-    sink = DeltaSink(_absolute(path), keys, sequence, delete, dict(storage_options or {}))
-    sink.open(frame)
-    return sink
+    options = dict(storage_options or {})
+    check_table(_absolute(path), _arrow_schema(frame), options)
+    return DeltaSink(_absolute(path), keys, sequence, delete, options)
 
 
 class DeltaSink:

@@ -22,6 +22,14 @@ class StaleDriver(SparkError):
     """Another driver runs the same query, and has written this micro-batch or a later one."""
 
 
+def check_table(path: str, schema: Any, storage_options: Mapping[str, str]) -> None:  # noqa: ANN401
+    """SparkError if there is a table with another schema; `schema` is a pyarrow.Schema."""
+    options = dict(storage_options) or None
+    if DeltaTable.is_deltatable(path, storage_options=options):
+        there = DeltaTable(path, storage_options=options)
+        _check_schema(path, Schema.from_arrow(schema), there.schema())
+
+
 class LakeTable:
     def __init__(self, path: str, schema: Any, storage_options: Mapping[str, str]) -> None:  # noqa: ANN401
         """Open the table, or create it; `schema` is a pyarrow.Schema."""

@@ -1,10 +1,9 @@
 """A declared pipeline as Spark frames and queries, checked by Spark and the brokers.
 
-Nothing is started here: all frames are built and all topics and tables checked first, so that every
-error is reported before any row is read.
+Nothing is started or created here: all frames are built and all topics, tables and checkpoints
+checked first, so that all errors are reported together, before any row is read.
 """
 
-import os
 import re
 import traceback
 from collections.abc import Callable, Iterator, Mapping
@@ -12,14 +11,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from ottla.client.blocking import Client
-from ottla.client.errors import ClientError
 from ottla.spark.dead_letters import split
 from ottla.spark.delta.delta import checked_sink, to_delta
 from ottla.spark.errors import BadOption, SparkError
-from ottla.spark.options import BOOTSTRAP, Access
-from ottla.spark.pipelines.model import Declaration, PipelineError, Sink, Source, Step
-from ottla.spark.sink.cluster import SinkCluster
+from ottla.spark.options import BOOTSTRAP
+from ottla.spark.pipelines.checkpoints import Checkpoint, Owner, topics_of
+from ottla.spark.pipelines.failures import sentence_of
+from ottla.spark.pipelines.model import (
+    Declaration,
+    PipelineError,
+    Sink,
+    Source,
+    Step,
+    raise_all,
+)
+from ottla.spark.pipelines.topics import Topics
 from ottla.spark.sink.options import read_options
 from ottla.spark.sink.query import to_log
 from ottla.spark.sink.rows import Layout
@@ -30,7 +36,6 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery
 
 PLACE_IN_SQL: Final = re.compile(r"line (\d+),? pos(?:ition)? \d+")
-TROUBLE: Final = re.compile(r"\bottla(?:\.\w+)+: ([^\n]+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +47,20 @@ class Planned:
     start: "Callable[[], StreamingQuery]"
 
 
+@dataclass(frozen=True, slots=True)
+class Plan:
+    queries: list[Planned]
+    notes: list[str]  # Sentences about what the queries will create.
+
+
 class Builder:
     def __init__(self, declared: Declaration, spark: "SparkSession", *, is_once: bool) -> None:
         self._declared = declared
         self._spark = spark
+        self._topics = Topics(declared.bootstrap)
         self._frames: dict[str, DataFrame] = {}
+        self._broken: set[str] = set()  # Names of sources and steps with errors.
+        self._errors: list[PipelineError] = []
         self._planned: list[Planned] = []
         self._trigger: dict[str, Any] = {}
         if is_once:
@@ -54,38 +68,45 @@ class Builder:
         elif declared.trigger is not None:
             self._trigger = {"processingTime": declared.trigger}
 
-    def build(self) -> list[Planned]:
-        self._check_source_topics()
-        for source in self._declared.sources:
-            with self._errors_at(source.line):
-                self._add(source.name, self._source(source))
-        for step in self._declared.steps:
-            with self._errors_at(step.line, step):
-                self._add(step.name, self._step(step))
-        for sink in self._declared.sinks:
-            with self._errors_at(sink.line):
-                self._sink(sink)
-        return self._planned
+    def build(self) -> Plan:
+        with self._topics:
+            self._check_source_topics()
+            for source in self._declared.sources:
+                with self._collected(source.name), self._errors_at(source.line):
+                    self._add(source.name, self._source(source))
+            for step in self._declared.steps:
+                if step.reads(self._broken):
+                    self._broken.add(step.name)
+                    continue
+                with self._collected(step.name), self._errors_at(step.line, step):
+                    self._add(step.name, self._step(step))
+            for sink in self._declared.sinks:
+                if sink.source not in self._broken:
+                    with self._collected(), self._errors_at(sink.line):
+                        self._sink(sink)
+        raise_all(self._errors)
+        return Plan(self._planned, list(self._topics.missing.values()))
+
+    @contextmanager
+    def _collected(self, name: str | None = None) -> Iterator[None]:
+        """Keep an error, and go on; elements that depend on `name` are not checked."""
+        try:
+            yield
+        except PipelineError as failure:
+            self._errors.append(failure)
+            if name is not None:
+                self._broken.add(name)
 
     def _add(self, name: str, frame: "DataFrame") -> None:
         self._frames[name] = frame
         frame.createOrReplaceTempView(name)
 
     def _check_source_topics(self) -> None:
-        with Client(self._declared.bootstrap) as client:
-            for source in self._declared.sources:
-                with self._errors_at(source.at("topic")):
-                    for topic in (source.topic or "").split(","):
-                        if topic.strip():
-                            client.run(client.cluster.topic(topic.strip()))
-
-    def _check_target(self, topic: str) -> None:
-        """The topic must exist, or be auto-created by the brokers."""
-        cluster = SinkCluster(Access(self._declared.bootstrap))
-        try:
-            cluster.topic(topic)
-        finally:
-            cluster.close()
+        for source in self._declared.sources:
+            for topic in (source.topic or "").split(","):
+                if topic.strip():
+                    with self._collected(), self._errors_at(source.at("topic")):
+                        self._topics.check_source(topic.strip())
 
     def _source(self, source: Source) -> "DataFrame":
         if source.path is not None:
@@ -119,7 +140,7 @@ class Builder:
         assert source.schema is not None, "there is something to parse"
         assert source.dead_letter is not None, "the declaration was checked"
         with self._errors_at(source.at("dead_letter")):
-            self._check_target(source.dead_letter)
+            self._topics.check_target(source.dead_letter)
         with self._errors_at(source.at("schema")):
             schema = StructType.fromDDL(source.schema)
         with self._errors_at(source.at("valid" if source.valid else "schema")):
@@ -130,7 +151,9 @@ class Builder:
                 valid=source.valid,
                 name=self._declared.name,
             )
-        self._plan_log(f"{source.name}_dead_letters", source.line, dead, topic=None, options={})
+        name, letters = f"{source.name}_dead_letters", source.dead_letter
+        checkpoint = self._checkpoint(name, dead, f"topic {letters}")
+        self._plan_log(name, source.line, dead, checkpoint, into=letters, topic=None, options={})
         return good
 
     def _step(self, step: Step) -> "DataFrame":
@@ -148,43 +171,61 @@ class Builder:
         frame = self._frames[sink.source]
         if not frame.isStreaming:
             raise SparkError(f"{sink.source!r} is no stream: nothing of it comes from a topic")
+        checkpoint = self._checkpoint(sink.name, frame, sink.target)
         if sink.delta is not None:
-            self._plan_delta(sink, frame)
+            self._plan_delta(sink, frame, checkpoint)
         elif sink.parquet is not None:
-            self._plan_parquet(sink, frame)
+            self._plan_parquet(sink, frame, checkpoint)
         else:
             frame = as_records(frame, sink)
             if sink.topic is not None:
                 with self._errors_at(sink.at("topic")):
-                    self._check_target(sink.topic)
-            self._plan_log(sink.name, sink.line, frame, topic=sink.topic, options=sink.options)
+                    self._topics.check_target(sink.topic)
+            self._plan_log(
+                sink.name,
+                sink.line,
+                frame,
+                checkpoint,
+                into=sink.topic,
+                topic=sink.topic,
+                options=sink.options,
+            )
 
     def _plan_log(
         self,
         name: str,
         line: int,
         frame: "DataFrame",
+        checkpoint: Checkpoint,
         *,
+        into: str | None,
         topic: str | None,
         options: dict[str, str],
     ) -> None:
-        read_options({BOOTSTRAP: self._declared.bootstrap, **options})
+        """`into` is the one topic of all rows, if it is known; `topic` takes precedence over the
+        column.
+        """
+        bootstrap = self._declared.bootstrap
+        read_options({BOOTSTRAP: bootstrap, **options})
         Layout.of(frame.schema, topic)
-        self._plan(
-            name,
-            line,
-            lambda: to_log(
+
+        def start() -> "StreamingQuery":
+            if into in self._topics.missing:
+                with Topics(bootstrap) as topics:
+                    topics.create(into)
+            return to_log(
                 frame,
-                checkpoint=self._checkpoint(name),
-                bootstrap=self._declared.bootstrap,
+                checkpoint=checkpoint.path,
+                bootstrap=bootstrap,
                 topic=topic,
                 options=options,
                 trigger=self._trigger,
                 name=name,
-            ),
-        )
+            )
 
-    def _plan_delta(self, sink: Sink, frame: "DataFrame") -> None:
+        self._plan(name, line, checkpoint, start)
+
+    def _plan_delta(self, sink: Sink, frame: "DataFrame", checkpoint: Checkpoint) -> None:
         assert sink.delta is not None, "this sink is a table"
         place = sink.delta
         checked_sink(
@@ -198,10 +239,11 @@ class Builder:
         self._plan(
             sink.name,
             sink.line,
+            checkpoint,
             lambda: to_delta(
                 frame,
                 place,
-                checkpoint=self._checkpoint(sink.name),
+                checkpoint=checkpoint.path,
                 key=sink.key,
                 sequence=sink.sequence,
                 delete=sink.delete,
@@ -211,29 +253,35 @@ class Builder:
             ),
         )
 
-    def _plan_parquet(self, sink: Sink, frame: "DataFrame") -> None:
+    def _plan_parquet(self, sink: Sink, frame: "DataFrame", checkpoint: Checkpoint) -> None:
         def start() -> "StreamingQuery":
             writer = (
                 frame.writeStream.format("parquet")
                 .options(**sink.options)
                 .option("path", sink.parquet)
-                .option("checkpointLocation", self._checkpoint(sink.name))
+                .option("checkpointLocation", checkpoint.path)
                 .queryName(sink.name)
             )
             return (writer.trigger(**self._trigger) if self._trigger else writer).start()
 
-        self._plan(sink.name, sink.line, start)
+        self._plan(sink.name, sink.line, checkpoint, start)
 
-    def _plan(self, name: str, line: int, start: "Callable[[], StreamingQuery]") -> None:
+    def _plan(
+        self, name: str, line: int, checkpoint: Checkpoint, start: "Callable[[], StreamingQuery]"
+    ) -> None:
+        checkpoint.check()
+
         def started() -> "StreamingQuery":
             with self._errors_at(line):
+                checkpoint.claim()
                 return start()
 
         self._planned.append(Planned(name, line, started))
 
-    def _checkpoint(self, name: str) -> str:
-        base = self._declared.checkpoints
-        return f"{base if '://' in base else os.path.abspath(base)}/{name}"
+    def _checkpoint(self, query: str, frame: "DataFrame", target: str) -> Checkpoint:
+        declared = self._declared
+        owner = Owner(topics_of(frame), target)
+        return Checkpoint(self._spark, declared.checkpoints, declared.name, query, owner)
 
     @contextmanager
     def _errors_at(
@@ -252,7 +300,7 @@ class Builder:
         except BadOption as failure:
             at = (lines or {}).get(failure.option, line)
             raise self._declared.wrong(at, str(failure)) from failure
-        except (ClientError, SparkError) as failure:
+        except SparkError as failure:
             raise self._declared.wrong(line, str(failure)) from failure
         except PySparkException as failure:
             at = self._line_of(failure, step) or line
@@ -294,13 +342,3 @@ def as_records(frame: "DataFrame", sink: Sink) -> "DataFrame":
     if sink.topic_column is not None:
         kept = kept.withColumnRenamed("__ottla_topic", "topic")
     return kept
-
-
-def sentence_of(failure: object) -> str:
-    """One sentence from Spark's multi-line error."""
-    text = str(failure)
-    ours = TROUBLE.findall(text)
-    if ours:
-        return str(ours[-1])
-    lines = [line for line in text.splitlines() if line.strip()] or [type(failure).__name__]
-    return re.sub(r"\s*SQLSTATE: \w+.*$", "", lines[0]).strip()

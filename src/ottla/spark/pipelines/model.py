@@ -6,13 +6,15 @@ anything runs; errors name the file and the line.
 
 import difflib
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ottla.spark.errors import SparkError
 
 NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+PIPELINE_NAME: Final = re.compile(r"\w[\w .-]*")  # Part of a path.
 
 
 class PipelineError(SparkError):
@@ -22,6 +24,23 @@ class PipelineError(SparkError):
         super().__init__(f"{file}:{line}: {sentence}")
         self.line = line
         self.sentence = sentence
+        self.trace: str | None = None  # Spark's report of a failed query.
+
+
+class PipelineErrors(SparkError):
+    """Several errors in a file, sorted by line."""
+
+    def __init__(self, errors: Iterable[PipelineError]) -> None:
+        self.errors = sorted(errors, key=lambda error: error.line)
+        super().__init__("\n".join(map(str, self.errors)))
+
+
+def raise_all(errors: Sequence[PipelineError]) -> None:
+    """Nothing if there are none; one as it is."""
+    if len(errors) == 1:
+        raise errors[0]
+    if errors:
+        raise PipelineErrors(errors)
 
 
 @dataclass(slots=True)
@@ -31,6 +50,7 @@ class Declared:
     name: str
     line: int
     lines: dict[str, int] = field(default_factory=dict, compare=False, repr=False, kw_only=True)
+    is_broken: bool = field(default=False, compare=False, repr=False, kw_only=True)
 
     def at(self, part: str) -> int:
         return self.lines.get(part, self.line)
@@ -63,6 +83,11 @@ class Step:
     function: Callable[..., Any] | None = None
     inputs: tuple[str, ...] = ()  # Of a function: its parameter names.
 
+    def reads(self, names: Collection[str]) -> bool:
+        """True if one of the names is an input, or a word of the SQL."""
+        words = re.findall(r"\w+", self.sql) if self.sql is not None else self.inputs
+        return any(word in names for word in words)
+
 
 @dataclass(slots=True)
 class Sink(Declared):
@@ -78,6 +103,15 @@ class Sink(Declared):
     delete: str | None = None
     options: dict[str, str] = field(default_factory=dict)
 
+    @property
+    def target(self) -> str:
+        """As it is written in the file."""
+        if self.delta is not None:
+            return f"Delta table {self.delta}"
+        if self.parquet is not None:
+            return f"Parquet files {self.parquet}"
+        return f"topic {self.topic}" if self.topic else f"topics of column {self.topic_column}"
+
 
 @dataclass(slots=True)
 class Declaration:
@@ -91,32 +125,78 @@ class Declaration:
     sources: list[Source] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
     sinks: list[Sink] = field(default_factory=list)
+    errors: list[PipelineError] = field(default_factory=list)  # Found while the file was read.
 
     def wrong(self, line: int, sentence: str) -> PipelineError:
         return PipelineError(self.file, line, sentence)
 
 
 def check(declared: Declaration) -> None:
-    """Checks that need neither Spark nor a broker."""
-    if not declared.sources:
+    """Checks that need neither Spark nor a broker.
+
+    Raises all errors, those found by reading the file included. An element that could not be read
+    is not checked further.
+    """
+    checking = _Checking(declared)
+    checking.run()
+    raise_all(checking.errors)
+
+
+class _Checking:
+    def __init__(self, declared: Declaration) -> None:
+        self._declared = declared
+        self._known: dict[str, int] = {}  # Lines of sources and steps.
+        self.errors = list(declared.errors)
+
+    def run(self) -> None:
+        declared, known = self._declared, self._known
+        with self._collected():
+            _check_pipeline(declared)
+        for source in declared.sources:
+            with self._collected():
+                _check_name(declared, source.name, source.line, known)
+            if not source.is_broken:
+                with self._collected():
+                    _check_source(declared, source)
+        for step in declared.steps:
+            with self._collected():
+                _check_step(declared, step, known)
+            with self._collected():
+                _check_name(declared, step.name, step.line, known)
+        names: dict[str, int] = {}
+        for sink in declared.sinks:
+            with self._collected():
+                _check_name(declared, sink.name, sink.line, names)
+            if not sink.is_broken:
+                with self._collected():
+                    who = f"sink {sink.name!r} writes"
+                    _check_known(declared, sink.source, sink.at("source"), who, known)
+                with self._collected():
+                    _check_sink(declared, sink)
+
+    @contextmanager
+    def _collected(self) -> Iterator[None]:
+        try:
+            yield
+        except PipelineError as failure:
+            self.errors.append(failure)
+
+
+def _check_pipeline(declared: Declaration) -> None:
+    if not PIPELINE_NAME.fullmatch(declared.name):
+        sentence = f"the pipeline's name {declared.name!r} is part of a path: letters and digits"
+        raise declared.wrong(1, f"{sentence} first, then also spaces, dots and hyphens")
+    if not declared.sources and not declared.errors:
         raise declared.wrong(1, "there are no sources: name at least one topic to read")
-    if not declared.sinks:
+    if not declared.sinks and not declared.errors:
         raise declared.wrong(1, "there are no sinks: say where the rows go")
-    known: dict[str, int] = {}
-    for source in declared.sources:
-        _check_name(declared, source.name, source.line, known)
-        _check_source(declared, source)
-    for step in declared.steps:
-        for name in step.inputs:
-            _check_known(declared, name, step.line, f"step {step.name!r} takes", known)
-        _check_name(declared, step.name, step.line, known)
-        if (step.sql is None) == (step.function is None):
-            raise declared.wrong(step.line, f"step {step.name!r} needs its SQL, or a function")
-    names: dict[str, int] = {}
-    for sink in declared.sinks:
-        _check_name(declared, sink.name, sink.line, names)
-        _check_known(declared, sink.source, sink.at("source"), f"sink {sink.name!r} writes", known)
-        _check_sink(declared, sink)
+
+
+def _check_step(declared: Declaration, step: Step, known: Mapping[str, int]) -> None:
+    for name in step.inputs:
+        _check_known(declared, name, step.line, f"step {step.name!r} takes", known)
+    if (step.sql is None) == (step.function is None):
+        raise declared.wrong(step.line, f"step {step.name!r} needs its SQL, or a function")
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:
@@ -135,7 +215,7 @@ def _check_name(declared: Declaration, name: str, line: int, known: dict[str, in
 def _check_known(
     declared: Declaration, name: str, line: int, who: str, known: Mapping[str, int]
 ) -> None:
-    if name not in known:
+    if name not in known and known:  # Without sources, that is the error.
         known_names = ", ".join(known)
         hint = suggestion(name, known) or f"; before it come {known_names}"
         raise declared.wrong(line, f"{who} {name!r}, which is no source or step{hint}")

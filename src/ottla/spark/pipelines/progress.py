@@ -7,9 +7,10 @@ query's, as the source reports them.
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 Offsets = dict[tuple[str, str], int]
+EXECUTED: Final = "addBatch"  # The duration that only a micro-batch that ran has.
 
 
 @dataclass(slots=True)
@@ -28,16 +29,17 @@ class QueryProgress:
     _latest: dict[int, Offsets] = field(default_factory=dict)
 
     def note(self, report: Mapping[str, Any]) -> None:
-        """Add a report; a repeated one, or one of a trigger without rows, adds no rows."""
-        is_new = report["batchId"] > self._last_batch
-        rows = int(report.get("numInputRows") or 0)
-        if is_new:
+        """Add a report; a repeated one adds nothing, and that of an idle trigger only the lag.
+
+        Spark gives an idle trigger the number of the next micro-batch.
+        """
+        durations = report.get("durationMs", {})
+        if EXECUTED in durations and report["batchId"] > self._last_batch:
             self._last_batch = report["batchId"]
             self.batches += 1
-            self.rows += rows
-        if rows or is_new:
+            self.rows += int(report.get("numInputRows") or 0)
             self.rows_per_second = float(report.get("processedRowsPerSecond") or 0.0)
-            self.batch_ms = int(report.get("durationMs", {}).get("triggerExecution", 0))
+            self.batch_ms = int(durations.get("triggerExecution", 0))
         for index, source in enumerate(report.get("sources", ())):
             start, end = read_offsets(source.get("startOffset")), read_offsets(source["endOffset"])
             if end:
@@ -46,6 +48,18 @@ class QueryProgress:
                 self._latest[index] = read_offsets(source.get("latestOffset")) or end
         if self._ends:
             self.lag = sum(_missing(self._latest[i], end) for i, end in self._ends.items())
+
+    def as_json(self) -> dict[str, object]:
+        done = self.fraction
+        return {
+            "query": self.name,
+            "batches": self.batches,
+            "rows": self.rows,
+            "rows_per_second": round(self.rows_per_second, 1),
+            "batch_ms": self.batch_ms,
+            "lag": self.lag,
+            "done": None if done is None else round(done, 4),
+        }
 
     @property
     def fraction(self) -> float | None:

@@ -4,11 +4,13 @@ A query that fails ends the pipeline: the others are stopped, and the error name
 in the file.
 """
 
+import os
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from ottla.spark.pipelines.build import Builder, Planned, sentence_of
+from ottla.spark.pipelines.build import Builder, Plan, Planned
+from ottla.spark.pipelines.failures import line_in, sentence_of
 from ottla.spark.pipelines.model import Declaration
 from ottla.spark.pipelines.progress import QueryProgress
 from ottla.spark.sessions.session import session
@@ -30,10 +32,10 @@ LOGGERS_OF_MISTAKES: Final = ("DataFrameQueryContextLogger", "SQLQueryContextLog
 
 def open_session(declared: Declaration, master: str | None) -> "SparkSession":
     """A session for this pipeline; `master` takes precedence over the file."""
-    # No console progress and no UI.
-    quiet = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
-    chosen = master or declared.master
-    made = session(declared.name, master=chosen, **{**quiet, **declared.spark})
+    chosen = master or declared.master or os.environ.get("SPARK_MASTER")
+    if not chosen or chosen.startswith("local"):  # Spark's pages are for this machine only.
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    made = session(declared.name, master=chosen, **declared.spark)
     made.sparkContext.setLogLevel("OFF")
     from pyspark.logger import PySparkLogger
 
@@ -91,7 +93,10 @@ class Running:
             self._start(planned)
             return
         sentence = f"{planned.name}: {sentence_of(failure)}"
-        raise self._declared.wrong(planned.line, sentence)
+        line = line_in(self._declared.file, failure) or planned.line
+        error = self._declared.wrong(line, sentence)
+        error.trace = str(failure)
+        raise error
 
     def stop_idle(self) -> bool:
         """Stop the queries that are between two micro-batches; returns whether none is left."""
@@ -106,6 +111,6 @@ class Running:
             query.stop()
 
 
-def prepare(declared: Declaration, spark: "SparkSession", *, is_once: bool) -> list[Planned]:
-    """Build and check everything, without starting it."""
+def prepare(declared: Declaration, spark: "SparkSession", *, is_once: bool) -> Plan:
+    """Build and check everything, without starting or creating anything."""
     return Builder(declared, spark, is_once=is_once).build()

@@ -1,6 +1,7 @@
-"""A pipeline in YAML; every error is reported with its line."""
+"""A pipeline in YAML; errors are collected in the declaration, each with its line."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import fields
 from typing import Any, Final
 
@@ -11,11 +12,12 @@ from ottla.spark.pipelines.model import Declaration, PipelineError, Sink, Source
 SCALARS: Final = ("name", "bootstrap", "checkpoints", "master", "trigger")
 SECTIONS: Final = ("spark", "sources", "steps", "sinks")
 RENAMED: Final = {"from": "source"}  # Names in the file that are keywords in Python.
-OF_ALL: Final = ("name", "line", "lines")
+OF_ALL: Final = ("name", "line", "lines", "is_broken")
 Node = Any
 
 
 def read_yaml(file: str, text: str) -> Declaration:
+    """PipelineError only if it is no YAML at all; `check` raises the other errors."""
     return _Reader(file).declaration(text)
 
 
@@ -33,14 +35,27 @@ class _Reader:
             raise declared.wrong(line, f"this is no YAML: {failure.problem}") from failure
         if not isinstance(root, yaml.MappingNode):
             raise declared.wrong(1, "a pipeline has sources, steps and sinks")
-        for key, node in self._entries(root, (*SCALARS, *SECTIONS), "a pipeline"):
-            if key in SCALARS:
-                setattr(declared, key, self._text(node, key))
-            elif key == "spark":
-                declared.spark = self._texts(node, key)
-            else:
-                self._section(key, node)
+        with self._collected():
+            for key, node in self._entries(root, (*SCALARS, *SECTIONS), "a pipeline"):
+                with self._collected():
+                    self._part(key, node)
         return declared
+
+    def _part(self, key: str, node: Node) -> None:
+        if key in SCALARS:
+            setattr(self._declared, key, self._text(node, key))
+        elif key == "spark":
+            self._declared.spark = self._texts(node, key)
+        else:
+            self._section(key, node)
+
+    @contextmanager
+    def _collected(self) -> Iterator[None]:
+        """Keep an error, and go on."""
+        try:
+            yield
+        except PipelineError as failure:
+            self._declared.errors.append(failure)
 
     def _section(self, key: str, node: Node) -> None:
         for name, line, value in self._named(node, key):
@@ -49,14 +64,18 @@ class _Reader:
             elif key == "sinks":
                 self._declared.sinks.append(self._filled(Sink(name, line), value))
             else:
-                self._declared.steps.append(self._step(name, line, value))
+                step = Step(name, line, sql="")  # Keeps the name, if there is an error in it.
+                with self._collected():
+                    step = self._step(name, line, value)
+                self._declared.steps.append(step)
 
     def _step(self, name: str, line: int, node: Node) -> Step:
         """`name: SELECT …`, or `name: {sql: SELECT …}`."""
         if isinstance(node, yaml.ScalarNode):
             return Step(name, self._first_line(node), sql=node.value)
         for _, value in self._entries(node, ("sql",), f"step {name!r}"):
-            return Step(name, self._first_line(value), sql=self._text(value, "sql"))
+            sql = self._text(value, "sql")
+            return Step(name, self._first_line(value), sql=sql)
         raise self._declared.wrong(line, f"step {name!r} has no SQL")
 
     def _filled(self, made: Any, node: Node) -> Any:  # noqa: ANN401
@@ -65,28 +84,36 @@ class _Reader:
         names = [item.name for item in fields(made) if item.name not in OF_ALL]
         spelled = {written: name for written, name in RENAMED.items() if name in names}
         allowed = [*spelled, *(name for name in names if name not in spelled.values())]
-        for key, value in self._entries(node, allowed, f"{kind} {made.name!r}"):
-            attribute = spelled.get(key, key)
-            made.lines[attribute] = value.start_mark.line + 1
-            if attribute == "options":
-                setattr(made, attribute, self._texts(value, key))
-                made.lines |= {name: line for name, line, _ in self._named(value, key)}
-            elif attribute == "key":
-                setattr(made, attribute, self._list(value, key))
-            else:
-                setattr(made, attribute, self._text(value, key))
+        before = len(self._declared.errors)
+        with self._collected():
+            for key, value in self._entries(node, allowed, f"{kind} {made.name!r}"):
+                attribute = spelled.get(key, key)
+                made.lines[attribute] = value.start_mark.line + 1
+                with self._collected():
+                    setattr(made, attribute, self._value(made, attribute, key, value))
+        made.is_broken = len(self._declared.errors) > before
         return made
+
+    def _value(self, made: Any, attribute: str, key: str, node: Node) -> object:  # noqa: ANN401
+        if attribute == "options":
+            made.lines |= {name: line for name, line, _ in self._named(node, key)}
+            return self._texts(node, key)
+        return self._list(node, key) if attribute == "key" else self._text(node, key)
 
     def _entries(
         self, node: Node, allowed: tuple[str, ...] | list[str], who: str
     ) -> Iterator[tuple[str, Node]]:
         seen: set[str] = set()
         for key, line, value in self._named(node, who):
+            wrong = ""
             if key not in allowed:
                 hint = suggestion(key, allowed) or f"; it may have {', '.join(allowed)}"
-                raise self._declared.wrong(line, f"{who} has no {key!r}{hint}")
-            if key in seen:
-                raise self._declared.wrong(line, f"{who} has {key!r} twice")
+                wrong = f"{who} has no {key!r}{hint}"
+            elif key in seen:
+                wrong = f"{who} has {key!r} twice"
+            if wrong:
+                self._declared.errors.append(self._declared.wrong(line, wrong))
+                continue
             seen.add(key)
             yield key, value
 

@@ -1,6 +1,14 @@
 import pytest
 
-from ottla.spark.pipelines.model import Declaration, PipelineError, Sink, Source, Step, check
+from ottla.spark.pipelines.model import (
+    Declaration,
+    PipelineError,
+    PipelineErrors,
+    Sink,
+    Source,
+    Step,
+    check,
+)
 
 
 def declared(
@@ -9,11 +17,13 @@ def declared(
     steps: list[Step] | None = None,
     sinks: list[Sink] | None = None,
 ) -> Declaration:
+    sources = [Source("orders", 2, topic="orders")] if sources is None else sources
+    first = sources[0].name if sources else "orders"
     return Declaration(
         "p.yaml",
-        sources=[Source("orders", 2, topic="orders")] if sources is None else sources,
+        sources=sources,
         steps=steps or [],
-        sinks=[Sink("lake", 9, source="orders", delta="lake")] if sinks is None else sinks,
+        sinks=[Sink("lake", 9, source=first, delta="lake")] if sinks is None else sinks,
     )
 
 
@@ -88,3 +98,43 @@ def test_an_error_is_reported_with_its_line(wrong: Declaration, line: int, sente
         check(wrong)
     assert str(caught.value).startswith(f"p.yaml:{line}: ")
     assert sentence in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["../x", "", "a/b", ".hidden", "x\n"])
+def test_a_pipeline_is_named_so_that_its_name_can_be_a_directory(name: str) -> None:
+    wrong = declared()
+    wrong.name = name
+    with pytest.raises(PipelineError, match="is part of a path"):
+        check(wrong)
+
+
+def test_all_errors_are_reported_together_and_sorted() -> None:
+    wrong = declared(
+        sources=[Source("a", 3), Source("b", 2, topic="b", valid="x")],
+        steps=[Step("s", 5)],
+        sinks=[Sink("x", 9, source="zzz"), Sink("x", 8, source="s", topic="t")],
+    )
+    with pytest.raises(PipelineErrors) as caught:
+        check(wrong)
+    assert [(error.line, error.sentence.split(":")[0]) for error in caught.value.errors] == [
+        (2, "source 'b' has no schema, so there is nothing to be dead of"),
+        (3, "source 'a' needs one of topic, pattern and path"),
+        (5, "step 's' needs its SQL, or a function"),
+        (8, "'x' is declared already, on line 9"),
+        (9, "sink 'x' writes 'zzz', which is no source or step; before it come a, b, s"),
+        (9, "sink 'x' needs one of topic, topic_column, delta and parquet"),
+    ]
+
+
+def test_a_step_reads_the_words_of_its_query() -> None:
+    step = Step("s", 5, sql="SELECT * FROM orders JOIN customers USING (id)")
+    assert step.reads({"customers"})
+    assert not step.reads({"order"})
+    assert Step("f", 6, function=print, inputs=("orders",)).reads({"orders"})
+
+
+def test_a_sink_says_where_it_writes() -> None:
+    assert Sink("x", 1, delta="lake/x").target == "Delta table lake/x"
+    assert Sink("x", 1, parquet="files").target == "Parquet files files"
+    assert Sink("x", 1, topic="bills").target == "topic bills"
+    assert Sink("x", 1, topic_column="to").target == "topics of column to"

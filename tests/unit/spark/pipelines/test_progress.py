@@ -13,7 +13,7 @@ def report(batch: int, rows: int, start: Any, end: Any, latest: Any) -> dict[str
         "batchId": batch,
         "numInputRows": rows,
         "processedRowsPerSecond": 500.0,
-        "durationMs": {"triggerExecution": 40},
+        "durationMs": {"addBatch": 30, "triggerExecution": 40},
         "sources": [{"startOffset": start, "endOffset": end, "latestOffset": latest}],
     }
 
@@ -38,6 +38,39 @@ def test_a_trigger_without_rows_keeps_the_numbers_of_the_last_batch() -> None:
     query.note(report(0, 10, offsets(a=0), here, here))
     query.note({**report(0, 0, here, here, offsets(a=12)), "durationMs": {}})
     assert (query.rows, query.batch_ms, query.lag) == (10, 40, 2)
+
+
+def test_an_idle_trigger_does_not_hide_the_rows_of_the_next_batch() -> None:
+    query = QueryProgress("q")
+    here, there = offsets(a=10), offsets(a=15)
+    query.note(report(0, 10, offsets(a=0), here, here))
+    idle = {"triggerExecution": 3, "latestOffset": 3}
+    query.note({**report(1, 0, here, here, here), "durationMs": idle})
+    assert (query.batches, query.rows) == (1, 10)
+    query.note(report(1, 5, here, there, there))
+    assert (query.batches, query.rows, query.lag) == (2, 15, 0)
+
+
+def test_a_batch_without_rows_counts() -> None:
+    """Spark runs one to close windows, after the watermark has moved."""
+    query = QueryProgress("q")
+    query.note(report(0, 10, offsets(a=0), offsets(a=10), offsets(a=10)))
+    query.note(report(1, 0, offsets(a=10), offsets(a=10), offsets(a=10)))
+    assert (query.batches, query.rows) == (2, 10)
+
+
+def test_numbers_are_told_to_scripts() -> None:
+    query = QueryProgress("q")
+    query.note(report(0, 10, offsets(a=0), offsets(a=10), offsets(a=30)))
+    assert query.as_json() == {
+        "query": "q",
+        "batches": 1,
+        "rows": 10,
+        "rows_per_second": 500.0,
+        "batch_ms": 40,
+        "lag": 20,
+        "done": 0.3333,
+    }
 
 
 def test_a_source_of_another_kind_has_no_lag() -> None:

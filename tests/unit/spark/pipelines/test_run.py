@@ -49,12 +49,19 @@ def test_queries_are_stopped_between_their_micro_batches() -> None:
 def test_a_query_that_fails_is_told_with_the_line_it_comes_from() -> None:
     good, bad = Query(), Query()
     good.recentProgress = [
-        {"batchId": 0, "numInputRows": 3, "sources": [], "timestamp": "2026-11-16T05:00:00Z"}
+        {
+            "batchId": 0,
+            "numInputRows": 3,
+            "sources": [],
+            "timestamp": "2026-11-16T05:00:00Z",
+            "durationMs": {"addBatch": 5},
+        }
     ]
     running = started(good, bad)
     bad.failure = "ottla.spark.errors.DataLoss: offsets 3 to 7 are gone"
-    with pytest.raises(PipelineError, match=r"p\.yaml:11: q1: offsets 3 to 7 are gone"):
+    with pytest.raises(PipelineError, match=r"p\.yaml:11: q1: offsets 3 to 7 are gone") as caught:
         running.poll()
+    assert caught.value.trace == bad.failure
     assert running.progress["q0"].rows == 3
 
 

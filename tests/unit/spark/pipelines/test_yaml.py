@@ -1,6 +1,6 @@
 import pytest
 
-from ottla.spark.pipelines.model import PipelineError, Sink, Source, Step, check
+from ottla.spark.pipelines.model import PipelineError, PipelineErrors, Sink, Source, Step, check
 from ottla.spark.pipelines.yaml import read_yaml
 
 WHOLE = """\
@@ -85,10 +85,25 @@ def test_a_file_says_what_it_means() -> None:
         ("sources:\n  a: orders", 2, "source 'a' must be a mapping of names"),
         ("name:\n  - x", 2, "'name' must be a text"),
         ("steps:\n  a: {}", 2, "step 'a' has no SQL"),
+        ("steps:\n  a: {sql: []}", 2, "'sql' must be a text"),
     ],
 )
 def test_an_error_is_reported_with_its_line(text: str, line: int, sentence: str) -> None:
     with pytest.raises(PipelineError) as caught:
-        read_yaml("p.yaml", text)
+        check(read_yaml("p.yaml", text))
     assert str(caught.value).startswith(f"p.yaml:{line}: ")
     assert sentence in str(caught.value)
+
+
+def test_all_errors_of_a_file_are_reported_and_none_that_only_follows_from_another() -> None:
+    text = WHOLE.replace("    topic: orders\n", "    topik: orders\n", 1)
+    text = text.replace("from: totals", "form: totals").replace("key: id", "key: id\n    key: x")
+    text = text.replace("trigger: 5 seconds", "trigger: [5]").replace("FROM large", "FROM huge")
+    with pytest.raises(PipelineErrors) as caught:
+        check(read_yaml("p.yaml", text))
+    assert str(caught.value).splitlines() == [
+        "p.yaml:4: 'trigger' must be a text",
+        "p.yaml:9: source 'orders' has no 'topik'; did you mean 'topic'?",
+        "p.yaml:21: sink 'lake' has no 'form'; did you mean 'from'?",
+        "p.yaml:28: sink 'copy' has 'key' twice",
+    ]
