@@ -497,3 +497,13 @@ def test_help_comes_with_examples(ottla: Run, command: str) -> None:
     assert "Usage: ottla" in told
     if command:
         assert "Examples:" in told
+
+
+def test_configs_of_a_broker_that_does_not_run_are_refused_at_once(ottla: Run) -> None:
+    refused = ottla("configs", "describe", "broker", "77", status=1)
+    assert b"there is no broker 77 running; there are 1" in refused.stderr
+
+
+def test_peek_says_that_there_are_no_dead_letters(ottla: Run, make: Callable[..., None]) -> None:
+    make("quiet.dlq")
+    assert b"quiet.dlq has no dead letters" in ottla("dlq", "peek", "quiet.dlq").stderr

@@ -9,7 +9,9 @@ from collections.abc import Callable
 
 from ottla.broker.node.directory_format import Format, format_directories, may_format_unasked
 from ottla.broker.settings.settings import Settings
+from ottla.client.joining import find_cluster_id
 from ottla.env.disk import Disk
+from ottla.env.network import Address as Server
 from ottla.metadata.image.ids import new_uuid
 from ottla.model.errors import FormatRefused
 from ottla.model.types import WallTime, uuid_text
@@ -70,13 +72,35 @@ def prepare_start(
     if may_format_unasked(disk, directories, voters):
         return format_directories(disk, format_for(settings, cluster_id), now, random_bytes)
     meta = next(filter(None, (read_meta(disk, path) for path in directories)), None)
-    known = meta.cluster_id if meta else cluster_id
-    more = " --ignore-formatted" if meta else ""
-    how = "" if settings.is_quorum_static else " --standalone"
     raise FormatRefused(
         f"{', '.join(empty)} is not formatted. If that is not a disk that should be mounted there, "
-        f"run: ottla format -t {known} -c {file}{how}{more}"
+        + _format_command(settings, meta.cluster_id if meta else None, cluster_id, file)
     )
+
+
+def _format_command(settings: Settings, known: str | None, fresh: str, file: str) -> str:
+    """What a person has to run; never a new cluster id where a quorum may have one already."""
+    more = " --ignore-formatted" if known else ""
+    alone = is_alone(settings)
+    if known is None and not alone:
+        servers = [
+            Server(item.host, item.port) for item in settings.controller_quorum_bootstrap_servers
+        ]
+        voters = [Server(item.host, item.port) for item in settings.controller_quorum_voters]
+        known = find_cluster_id([*servers, *voters])
+    if settings.is_quorum_static:
+        return f"run: ottla format -t {known or fresh} -c {file}{more}"
+    if alone:
+        return f"run: ottla format -t {known or fresh} -c {file} --standalone{more}"
+    command = (
+        f"run: ottla format -t {known or 'CLUSTER_ID'} -c {file} --no-initial-controllers{more}"
+    )
+    if known is None:
+        return (
+            "start the controllers first, for none of controller.quorum.bootstrap.servers answers "
+            f"with the id of its cluster; then {command}"
+        )
+    return command
 
 
 def is_alone(settings: Settings) -> bool:

@@ -91,6 +91,7 @@ def describe(
     from ottla.client.admin import Admin
 
     async def work(cluster: "Cluster") -> None:
+        await _check_broker(cluster, kind, name)
         found = await Admin(cluster).describe_configs(
             *_resource(kind, name), keys or None, documentation=documentation
         )
@@ -147,6 +148,7 @@ def alter(
 
     async def work(cluster: "Cluster") -> None:
         resource = _resource(kind, name)
+        await _check_broker(cluster, kind, name)
         await Admin(cluster).alter_configs(*resource, changes, validate_only=validate_only)
         done = "would be changed" if validate_only else "changed"
         say(f"{kind.capitalize()} {name}: {plural(len(changes), 'config')} {done}.")
@@ -170,6 +172,19 @@ def _resource(kind: Kind, name: str) -> "tuple[ResourceType, str]":
     if not name.isdecimal():
         raise Misuse(f"{name!r} is no broker: give its id, a number, or 'default' for all")
     return ResourceType.BROKER, name
+
+
+async def _check_broker(cluster: "Cluster", kind: Kind, name: str) -> None:
+    """Refuse a broker that does not run, instead of waiting for it."""
+    from ottla.client.errors import ClientError
+
+    if kind is not Kind.BROKER or not name.isdecimal():
+        return
+    await cluster.refresh()
+    running = sorted(cluster.metadata.nodes)
+    if int(name) not in running:
+        there = ", ".join(map(str, running))
+        raise ClientError(f"there is no broker {name} running; there are {there}")
 
 
 def _changes(

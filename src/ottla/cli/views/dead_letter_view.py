@@ -65,6 +65,9 @@ async def peek(
         pass
     finally:
         reader.close()
+    if not waiting:
+        note(f"{topic} has no dead letters" + (".", " that were not replayed.")[not is_all])
+        return
     what = "in all" if is_all else "not replayed"
     note(f"{plural(shown, 'dead letter')} shown of about {waiting:,} {what}.")
 

@@ -7,10 +7,12 @@ import pytest
 
 from ottla.broker.node.auto_format import format_for, is_alone, prepare_start, prepare_up
 from ottla.broker.settings.settings import Settings, zero_configuration
+from ottla.client.blocking import Client
 from ottla.env.disk import real_disk
 from ottla.model.errors import FormatRefused
 from ottla.model.types import WallTime
 from ottla.storage.identity import read_meta
+from ottla.testing import Broker
 
 NOW = WallTime(1_700_000_000_000)
 
@@ -74,10 +76,23 @@ def test_start_formats_only_where_everything_is_empty(tmp_path: Path) -> None:
 
 
 def test_start_leaves_the_directories_of_a_larger_cluster_to_a_person(tmp_path: Path) -> None:
-    mine = settings(tmp_path / "1", controller_quorum_bootstrap_servers="other:9093")
-    with pytest.raises(FormatRefused, match="ottla format -t"):
+    mine = settings(tmp_path / "1", controller_quorum_bootstrap_servers="127.0.0.1:1")
+    with pytest.raises(FormatRefused, match="ottla format -t CLUSTER_ID") as refused:
         start(mine)
+    assert "--standalone" not in str(refused.value)
     assert cluster_of(tmp_path / "1") is None
+
+
+def test_start_names_the_cluster_that_its_controllers_belong_to(tmp_path: Path) -> None:
+    with Broker() as broker:
+        with Client(broker.bootstrap_servers) as client:
+            cluster_id = client.run(client.admin.describe_cluster()).cluster_id
+        servers = broker.bootstrap_servers
+        mine = settings(tmp_path / "1", controller_quorum_bootstrap_servers=servers)
+        with pytest.raises(FormatRefused) as refused:
+            start(mine)
+    command = f"ottla format -t {cluster_id} -c server.properties --no-initial-controllers"
+    assert command in str(refused.value)
 
 
 @pytest.mark.parametrize(
