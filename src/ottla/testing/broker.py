@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Self
 
 from ottla.testing.context_manager import Managed
+from ottla.testing.fault_injection import FaultInjection
 
 if TYPE_CHECKING:
     from ottla.client.message import Message
@@ -28,7 +29,7 @@ SettingValue = str | int | float | bool
 QUICK = {"auto.create.topics.enable": "true", "log.segment.delete.delay.ms": "0"}
 
 
-class Broker(Managed):
+class Broker(Managed, FaultInjection):
     def __init__(
         self,
         settings: Mapping[str, SettingValue] | None = None,
@@ -165,47 +166,17 @@ class Broker(Managed):
         """All current records of a topic, by partition and offset."""
         return self._client().records(topic)
 
-    # Faults. Each applies to one request, from any client.
+    def wait_for(self, topic: str, count: int, timeout: float = 10.0) -> "list[Message]":
+        """All records of a topic, once it has at least `count`; TimeoutError after `timeout` s."""
+        return self._client().wait_for(topic, count, timeout)
 
-    def fail(self, api: str, error: str, *, times: int = 1, message: str | None = None) -> None:
-        """Refuse the next requests of an API: `fail("Produce", "NOT_LEADER_OR_FOLLOWER")`."""
-        self._inject("fail", api, times, error=error, message=message)
+    def committed(self, group: str) -> dict[tuple[str, int], int]:
+        """Committed offset of a group by (topic, partition)."""
+        return self._client().committed(group)
 
-    def delay(self, api: str, seconds: float, *, times: int = 1) -> None:
-        """Serve the next requests of an API, but send the responses late."""
-        self._inject("delay", api, times, delay_ms=round(seconds * 1000))
-
-    def drop(self, api: str, *, times: int = 1) -> None:
-        """Close the connection on the next requests of an API, without serving them."""
-        self._inject("drop", api, times)
-
-    def lose_answers(self, api: str, *, times: int = 1) -> None:
-        """Serve the next requests of an API, but close the connection instead of responding."""
-        self._inject("lose", api, times)
-
-    def clear_faults(self) -> None:
-        """Remove faults that no request has met yet."""
-        self._running().clear_faults()
-
-    def drop_connections(self) -> int:
-        """Close every open connection; returns how many there were."""
-        return self._running().drop_connections()
-
-    def _inject(
-        self,
-        kind: str,
-        api: str,
-        times: int,
-        *,
-        error: str = "",
-        message: str | None = None,
-        delay_ms: int = 0,
-    ) -> None:
-        from ottla.testing.faults import FaultOrder
-
-        order = FaultOrder(kind, api, times, error, message, delay_ms)
-        order.fault()  # A wrong name raises here, not in the broker.
-        self._running().inject(order)
+    def lag(self, group: str) -> int:
+        """Records that a group has not committed yet, in the partitions that it committed."""
+        return self._client().lag(group)
 
     def _client(self) -> "Client":
         from ottla.testing.client import Client
@@ -217,7 +188,7 @@ class Broker(Managed):
             raise RuntimeError("the broker is not running: use it in a with statement")
         return self._address
 
-    def _running(self) -> "BrokerThread | BrokerProcess":
+    def _injector(self) -> "BrokerThread | BrokerProcess":
         if not self._is_running:
             raise RuntimeError("the broker is not running: use it in a with statement")
         return self._running_or_stopped()

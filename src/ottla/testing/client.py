@@ -5,13 +5,16 @@ in a thread, and blocks the test's loop.
 """
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from ottla.client.admin import BROKER_DEFAULT, Admin
 from ottla.client.cluster import ClientSettings, Cluster
+from ottla.client.groups import Groups
 from ottla.client.message import Message
+from ottla.client.metadata import UnknownTopic
 from ottla.client.offsets import EARLIEST, LATEST, find_offsets
 from ottla.client.producer import Producer
 from ottla.client.reader import Reader
@@ -23,6 +26,7 @@ Value = TypeVar("Value")
 
 SETTINGS = ClientSettings(client_id="ottla-testing", deadline_ms=15_000, request_ms_max=10_000)
 POLL_MS = 5_000
+POLL_SECONDS = 0.02
 
 
 class Client:
@@ -72,6 +76,33 @@ class Client:
 
     def records(self, topic: str) -> list[Message]:
         return self._run(lambda cluster: _read_all(cluster, topic))
+
+    def wait_for(self, topic: str, count: int, timeout: float) -> list[Message]:
+        deadline = time.monotonic() + timeout
+        while True:
+            try:
+                records = self.records(topic)
+            except UnknownTopic:  # Its producer may create it.
+                records = []
+            if len(records) >= count:
+                return records
+            if time.monotonic() > deadline:
+                raise TimeoutError(
+                    f"{topic} has {len(records)} records after {timeout:g} s, not {count}"
+                )
+            time.sleep(POLL_SECONDS)
+
+    def committed(self, group: str) -> dict[tuple[str, int], int]:
+        found = self._run(lambda cluster: Groups(cluster).offsets(group))
+        return {(tp.topic, tp.partition): found[tp].offset for tp in found}
+
+    def lag(self, group: str) -> int:
+        async def work(cluster: Cluster) -> int:
+            found = await Groups(cluster).offsets(group)
+            ends = await find_offsets(cluster, dict.fromkeys(found, LATEST))
+            return sum(max(ends[tp].offset - found[tp].offset, 0) for tp in found)
+
+        return self._run(work)
 
     def partition(self, topic: str, index: int) -> MetadataResponsePartition:
         """Leader and ISR of a partition."""

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Self
 
 from ottla.testing.broker import QUICK, SettingValue, as_text, key_of
 from ottla.testing.context_manager import Managed
+from ottla.testing.fault_injection import NodeFaults
 from ottla.testing.ports import HOST, Ports
 
 if TYPE_CHECKING:
@@ -132,6 +133,18 @@ class Cluster(Managed):
         """All current records of a topic, by partition and offset."""
         return self._client().records(topic)
 
+    def wait_for(self, topic: str, count: int, timeout: float = 10.0) -> "list[Message]":
+        """All records of a topic, once it has at least `count`; TimeoutError after `timeout` s."""
+        return self._client().wait_for(topic, count, timeout)
+
+    def committed(self, group: str) -> dict[tuple[str, int], int]:
+        """Committed offset of a group by (topic, partition)."""
+        return self._client().committed(group)
+
+    def lag(self, group: str) -> int:
+        """Records that a group has not committed yet, in the partitions that it committed."""
+        return self._client().lag(group)
+
     def leader(self, topic: str, partition: int = 0) -> int:
         """The node that leads a partition now."""
         return self._client().partition(topic, partition).leader_id
@@ -153,6 +166,12 @@ class Cluster(Managed):
             time.sleep(0.02)
 
     # Faults.
+
+    def faults(self, node_id: int) -> NodeFaults:
+        """Faults of requests to one node: `cluster.faults(1).fail("Produce", ...)`."""
+        if node_id not in self._running:
+            raise RuntimeError(f"node {node_id} is not running")
+        return NodeFaults(self._nodes[node_id])
 
     def start_node(self, node_id: int) -> None:
         """Start it again on the same ports and data."""

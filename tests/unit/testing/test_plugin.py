@@ -44,3 +44,36 @@ def test_the_fixtures_are_there_by_installation_alone(pytester: pytest.Pytester)
     pytester.makepyfile(SUITE)
     result = pytester.runpytest_subprocess("-p", "no:randomly", "-W", "error")
     result.assert_outcomes(passed=6)
+
+
+MARKED = """
+    import pytest
+
+    @pytest.mark.ottla(num_partitions=3)
+    def test_settings_of_a_marker_are_those_of_the_broker(ottla_broker):
+        ottla_broker.produce("topic", *"abcdefghij")
+        assert {r.partition for r in ottla_broker.records("topic")} <= {0, 1, 2}
+        ottla_broker.produce("topic", "last", partition=2)
+        assert len(ottla_broker.wait_for("topic", 11)) == 11
+
+    def test_a_factory_starts_several(ottla_broker_factory):
+        first, second = ottla_broker_factory(num_partitions=2), ottla_broker_factory()
+        assert first.port != second.port
+        first.produce("topic", "value", partition=1)
+
+    def test_waiting_for_too_many_records_ends(ottla_broker_module):
+        ottla_broker_module.produce("topic", "one")
+        with pytest.raises(TimeoutError, match="topic has 1 records after 0.1 s, not 2"):
+            ottla_broker_module.wait_for("topic", 2, timeout=0.1)
+
+    def test_the_module_has_one_broker(ottla_broker_module):
+        assert ottla_broker_module.committed("nobody") == {}
+        assert ottla_broker_module.lag("nobody") == 0
+"""
+
+
+def test_markers_factory_and_module_scope(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(MARKED)
+    pytester.runpytest_subprocess(
+        "-p", "no:randomly", "--strict-markers", "-W", "error"
+    ).assert_outcomes(passed=4)
