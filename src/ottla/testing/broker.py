@@ -207,4 +207,9 @@ def as_text(value: SettingValue) -> str:
 
 
 def _bytes(value: bytes | str | None) -> bytes | None:
+    if not isinstance(value, bytes | str | None):
+        raise TypeError(
+            f"a key or value is bytes, str or None, not {type(value).__name__}: "
+            "serialise it first, for example with json.dumps"
+        )
     return value.encode() if isinstance(value, str) else value

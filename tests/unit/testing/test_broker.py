@@ -179,3 +179,8 @@ def test_a_stopped_broker_raises_a_clear_error() -> None:
     with pytest.raises(RuntimeError, match="not running"):
         broker.drop_connections()
     broker.close()
+
+
+def test_a_value_that_is_not_bytes_or_text_is_refused_with_a_sentence() -> None:
+    with Broker() as broker, pytest.raises(TypeError, match="not dict: serialise it first"):
+        broker.produce("orders", {"id": 1})  # type: ignore[arg-type]
