@@ -121,6 +121,22 @@ def test_an_error_of_the_admin_reaches_its_user(ottla_broker: Broker) -> None:
         created.result(30)
 
 
+def test_committed_offsets_and_lag_of_a_group_are_seen(ottla_broker: Broker) -> None:
+    ottla_broker.produce("orders", "a", "b", "c")
+    consumer = confluent_kafka.Consumer(
+        {
+            "bootstrap.servers": ottla_broker.bootstrap_servers,
+            "group.id": "billing",
+            "enable.auto.commit": False,
+        }
+    )
+    read = [confluent_kafka.TopicPartition("orders", 0, 2)]
+    consumer.commit(offsets=read, asynchronous=False)
+    consumer.close()
+    assert ottla_broker.committed("billing") == {("orders", 0): 2}
+    assert ottla_broker.lag("billing") == 1
+
+
 def test_many_brokers_at_once_do_not_meet() -> None:
     brokers = [Broker().start() for _ in range(4)]
     assert len({broker.port for broker in brokers}) == 4
