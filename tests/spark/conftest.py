@@ -51,7 +51,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
         cores=2,
         **{
             "spark.ui.enabled": False,
-            "spark.sql.shuffle.partitions": 2,
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.local.dir": str(warehouse / "local"),

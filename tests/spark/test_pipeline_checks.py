@@ -269,3 +269,9 @@ def test_the_error_of_a_task_is_a_sentence_with_the_line_of_the_file(
         run_once(spark, file)
     assert str(caught.value) == f"{file}:10: lake: ZeroDivisionError: {ZERO}"
     assert "Traceback" in (caught.value.trace or "")
+
+
+def test_a_session_on_this_machine_shuffles_into_a_partition_per_core(
+    spark: "SparkSession",
+) -> None:
+    assert spark.conf.get("spark.sql.shuffle.partitions") == "2"

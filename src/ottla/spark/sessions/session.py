@@ -4,6 +4,7 @@ A plain session works too, but slower. The caller's settings take precedence.
 """
 
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 PUSHDOWN_VARIABLE = "OTTLA_SPARK_FILTER_PUSHDOWN"
 PUSHDOWN_SETTING = "spark.sql.python.filterPushdown.enabled"
 THREADS_VARIABLE = "OMP_NUM_THREADS"
+BOOTSTRAP_SETTING = "spark.ottla.bootstrap.servers"
+SHUFFLE_SETTING = "spark.sql.shuffle.partitions"
+LOCAL = re.compile(r"local(?:\[(\d+|\*)(?:,.*)?\])?")
 
 FAST = {
     # Only this value disables the counting of bytes per row, which makes every Python sink 12 times
@@ -41,10 +45,12 @@ def session(
     cores: int | str = "*",
     *,
     master: str | None = None,
+    bootstrap: str | None = None,
     **conf: Any,  # noqa: ANN401  Whatever Spark takes.
 ) -> "SparkSession":
     """A session on this machine, or on the cluster `master`; the running one, if there is one.
 
+    `bootstrap` are the brokers of writers that name none: `to_log`, `reprocess`.
     `conf` are Spark's settings with underscores for dots where that is unambiguous, or given as
     `**{"spark.sql.shuffle.partitions": 2}`.
     """
@@ -52,15 +58,18 @@ def session(
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     given = {setting_name(key): _text(value) for key, value in conf.items()}
+    if bootstrap is not None:
+        given[BOOTSTRAP_SETTING] = bootstrap
     # A reader that accepts filters while the setting is off would be refused.
     os.environ[PUSHDOWN_VARIABLE] = given.get(PUSHDOWN_SETTING, SETTINGS[PUSHDOWN_SETTING])
     use_light_home()
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.appName(name)
-    if master or "spark.master" not in given:
-        builder = builder.master(master or os.environ.get("SPARK_MASTER") or f"local[{cores}]")
-    for key, value in {**SETTINGS, **given}.items():
+    chosen = master or given.get("spark.master")
+    chosen = chosen or os.environ.get("SPARK_MASTER") or f"local[{cores}]"
+    builder = builder.master(chosen)
+    for key, value in {**SETTINGS, **shuffle_settings(chosen), **given}.items():
         builder = builder.config(key, value)
     with _few_threads():
         return builder.getOrCreate()
@@ -83,6 +92,15 @@ def _few_threads() -> Iterator[None]:
         yield
     finally:
         del os.environ[THREADS_VARIABLE]
+
+
+def shuffle_settings(master: str) -> dict[str, str]:
+    """On one machine, a partition per core: each of Spark's 200 would be a task of its own."""
+    found = LOCAL.fullmatch(master)
+    if found is None:
+        return {}
+    cores = found[1] or "1"
+    return {SHUFFLE_SETTING: str(os.cpu_count() or 1) if cores == "*" else cores}
 
 
 def setting_name(key: str) -> str:

@@ -2,16 +2,15 @@
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from ottla.spark.errors import SparkError
 from ottla.spark.options import BOOTSTRAP
+from ottla.spark.sessions.session import BOOTSTRAP_SETTING
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import StreamingQuery
-
-BOOTSTRAP_SETTING: Final = "spark.ottla.bootstrap.servers"
 
 
 def to_log(
