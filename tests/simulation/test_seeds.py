@@ -37,6 +37,18 @@ def test_a_seed_runs_the_same_way_twice(brokers: int, seed: int) -> None:
     assert simulate(seed, plan) == simulate(seed, plan)
 
 
+# Seeds that have found a bug once, with the number of brokers and what it was.
+KEPT = {
+    (1, 40): "a single broker stayed fenced after the disk of its metadata log had been full",
+    (1, 2002715): "the same while groups were served",
+}
+
+
+@pytest.mark.parametrize(("brokers", "seed"), KEPT, ids=str)
+def test_a_seed_that_found_a_bug_finds_no_other(brokers: int, seed: int) -> None:
+    simulate(seed, plan_for(seed, brokers))
+
+
 @pytest.mark.timeout(SECONDS + 90)
 def test_new_seeds_of_one_broker_keep_every_promise() -> None:
     run_seeds(1, range(FIRST_SEED, FIRST_SEED + 1_000_000))

@@ -46,7 +46,8 @@ class MetadataCommits:
         self.committed_image = CommittedImage(env, quorum.cluster_id, log)
         self.shell = QuorumShell(env, log, quorum, self)
         self.active: ActiveController | None = None  # While this node leads.
-        self.on_began: Callable[[], None] | None = None  # Called when this node begins to lead.
+        # Called when this node begins to lead, or again: no broker has a session then.
+        self.on_began: Callable[[], None] | None = None
         self._env = env
         self._log = log
         self._quorum = quorum
@@ -205,6 +206,8 @@ class MetadataCommits:
                 "The disk that holds the metadata log is full: free some space, then retry.",
             )
         )
+        if self.on_began is not None:
+            self.on_began()
 
     def _new_active(self, epoch: int) -> ActiveController:
         told = Told(self._work.set, self.shell.log_grew, self.shell.log_synced)

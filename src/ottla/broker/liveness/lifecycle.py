@@ -198,17 +198,18 @@ class Lifecycle:
         """Heartbeat loop; sends the next heartbeat immediately when fenced, or asked for one.
 
         A new controller hears us at once: it may rely on us only then. A single voter sends no
-        others: nobody would count its session.
+        others, once such a heartbeat was answered: nobody would count its session.
         """
         interval = self._context.settings.broker_heartbeat_interval_ms / 1000
         quorum = self._context.quorum
         moved = quorum.requests.heartbeats.moved
+        is_asked = False
         while True:
-            is_fenced, is_asked = False, moved.is_set()
+            is_fenced, is_asked = False, is_asked or moved.is_set()
             moved.clear()
             try:
                 if is_asked or not quorum.is_alone:
-                    is_fenced = (await self.heartbeat()).is_fenced
+                    is_asked = is_fenced = (await self.heartbeat()).is_fenced
             except Refusal as refusal:
                 logger.warning("the controller does not take our heartbeat: %s", refusal)
             with suppress(TimeoutError):

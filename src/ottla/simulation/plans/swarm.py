@@ -120,14 +120,16 @@ def _with_safety_changes(plan: Plan) -> Plan:
     rates = replace(plan.rates, partition_growth=growth[0] if growth[1] < 0.2 else 0.0)
     if plan.is_alone:
         return replace(plan, rates=rates)
-    # Without the ELR a broker that lost power, and records, stays in the ISR.
-    may_change_elr = plan.is_synced or not rates.power_loss
+    # Without the ELR a broker that lost power, and records, stays in the ISR. With it, a partition
+    # may still be moved to that broker alone, before the controller hears of its loss.
+    loses_nothing = plan.is_synced or not rates.power_loss
     rates = replace(
         rates,
         min_isr_change=min_isr[0] if min_isr[1] < 0.3 else 0.0,
-        elr_change=elr[0] if elr[1] < 0.2 and may_change_elr else 0.0,
+        elr_change=elr[0] if elr[1] < 0.2 and loses_nothing else 0.0,
     )
-    return replace(plan, rates=rates, replicas_min=chance.choice((1, 2)))
+    replicas_min = chance.choice((1, 2)) if loses_nothing else 2
+    return replace(plan, rates=rates, replicas_min=replicas_min)
 
 
 def _with_intensity(plan: Plan) -> Plan:
