@@ -127,6 +127,7 @@ def _check_registration(
         and before.epoch != request.previous_broker_epoch
         and sessions.may_live(before.id, now)
     ):
+        sessions.doubt(before.id)
         raise Refusal(
             ErrorCode.DUPLICATE_BROKER_REGISTRATION,
             "Another broker is registered with that broker id. If the broker was recently "

@@ -39,6 +39,13 @@ class Sessions:
         """
         self._contacted.add(node)
 
+    def doubt(self, node: NodeId) -> None:
+        """Another process asks to register as `node`, and does not prove that it is intact.
+
+        The registered process is probably gone; if it lives, its next heartbeat is a contact.
+        """
+        self._contacted.discard(node)
+
     def has_contacted(self, node: NodeId) -> bool:
         """True if `node` has contacted this controller and still holds what it acknowledged."""
         return node in self._contacted

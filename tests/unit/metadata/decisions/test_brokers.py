@@ -233,6 +233,20 @@ def test_a_new_controller_fences_no_broker_in_favour_of_brokers_without_contact(
     assert deciding.image.brokers[THREE].is_fenced
 
 
+def test_no_isr_is_left_to_a_broker_whose_successor_tries_to_register() -> None:
+    """Broker 2 lost power, and its session lasts: only broker 1 holds all records."""
+    deciding = ControllerDriver(brokers=2)
+    deciding.create("t", 1, 2, min_insync_replicas="1")
+    deciding.heartbeat(2)
+    late = deciding.ask(deciding.registration(2))
+    assert late.code == ErrorCode.DUPLICATE_BROKER_REGISTRATION
+    assert isinstance(deciding.ask(Died(ONE, deciding.epochs[1])), Refusal)
+    assert set(partition_of(deciding).isr) == {1, 2}
+    deciding.heartbeat(2)  # The registered process lives: the other one has the same id.
+    deciding.ask(Died(ONE, deciding.epochs[1]))
+    assert partition_of(deciding).isr == (2,)
+
+
 def test_a_refused_report_of_a_death_leaves_the_session() -> None:
     deciding = after_failover()
     deciding.heartbeat(3)
