@@ -176,7 +176,9 @@ def _follow(known: Known, number: NodeId, view: PartitionView) -> None:
     start, end = view.log_start_offset, view.end_offset
     if replica is not None:
         replica.chain.cut(end)
-    if replica is None or replica.log() is not log or replica.chain.end <= start:
+    # A log truncated below its start begins earlier than before.
+    is_same = replica is not None and replica.log() is log
+    if replica is None or not is_same or not replica.chain.start <= start < replica.chain.end:
         mark = _mark_before(known, view)
         if mark is None:
             known.replicas.pop(number, None)  # Nobody knows what was there: it is deleted.

@@ -8,7 +8,12 @@ import pytest
 from ottla.broker.partitions.replicated_partition import ReplicatedPartition
 from ottla.model.types import NodeId, TopicPartition
 from ottla.simulation.history.history import Trim, Violation
-from ottla.simulation.invariants.replica_invariants import Known, ReplicaInvariants, _mark_before
+from ottla.simulation.invariants.replica_invariants import (
+    Known,
+    ReplicaInvariants,
+    _follow,
+    _mark_before,
+)
 from ottla.simulation.runs.run import World, simulate
 from ottla.simulation.runs.running import Failure
 from tests.unit.simulation.small import small_cluster
@@ -154,6 +159,32 @@ def test_the_beginning_of_a_log_from_before_an_unclean_election_is_not_known() -
         batch = SimpleNamespace(base_offset=5, leader_epoch=epoch)
         view = SimpleNamespace(log_start_offset=5, end_offset=6, batches=_batches_of(batch))
         assert _mark_before(one, view) == mark  # type: ignore[arg-type]
+
+
+def test_a_log_truncated_below_its_start_is_followed_from_its_new_start() -> None:
+    """An unclean election left a shorter log; before it, records had been deleted up to 5."""
+    one, log = Known(PLACE, committed={4: 7}), SimpleLog()
+    batch = SimpleNamespace(
+        base_offset=5, last_offset=5, leader_epoch=1, crc=1, producer_id=-1, producer_epoch=-1
+    )
+    batch.base_sequence = -1
+    view = SimpleNamespace(log_identity=log, log_start_offset=5, end_offset=6, last_epoch=1)
+    view.batches = _batches_of(batch)
+    _follow(one, NodeId(1), view)  # type: ignore[arg-type]
+    assert one.replicas[NodeId(1)].chain.start == 5
+    one.unclean_epoch, one.committed = 2, {0: 8}
+    view.log_start_offset = view.end_offset = 1
+    view.batches = lambda *_: iter([])
+    _follow(one, NodeId(1), view)  # type: ignore[arg-type]
+    assert one.replicas == {}  # Nobody has seen what lay before offset 1.
+    batch.base_offset, batch.last_offset, batch.leader_epoch = 1, 5, 2
+    view.end_offset, view.last_epoch, view.batches = 6, 2, _batches_of(batch)
+    _follow(one, NodeId(1), view)  # type: ignore[arg-type]
+    assert one.replicas[NodeId(1)].chain.start == 1
+
+
+class SimpleLog:
+    """What a replica's log is known by."""
 
 
 def _batches_of(batch: object) -> Callable[..., Iterator[object]]:
