@@ -48,7 +48,6 @@ class Nemesis:
         self._forget_unsynced = forget_unsynced
         self._damaged = damaged
         self._forgetful: dict[NodeId, int] = {}  # Who lost power, and in which start.
-        self._stopping: set[NodeId] = set()
         self._over = asyncio.Event()
 
     async def run(self) -> None:
@@ -112,12 +111,16 @@ class Nemesis:
 
     async def _kill(self, chance: Random) -> None:
         """Between two events, or inside a disk operation that comes soon."""
-        machine = self._one(chance)
+        number = chance.choice(list(self._nodes.machines))
+        machine, may_die = self._nodes.machines[number], not self._is_last_keeper(number)
         if chance.random() < 0.5:
-            disk = machine.disk
-            disk.crash_at = disk.operations + chance.randint(1, OPERATIONS_UNTIL_CRASH_MAX)
+            operations = chance.randint(1, OPERATIONS_UNTIL_CRASH_MAX)
+            if may_die:
+                machine.disk.crash_at = machine.disk.operations + operations
         else:
-            machine.kill(chance.randrange(10, DOWN_MS_MAX))
+            down_ms = chance.randrange(10, DOWN_MS_MAX)
+            if may_die:
+                machine.kill(down_ms)
 
     async def _cut_power(self, chance: Random) -> None:
         number = chance.choice(list(self._nodes.machines))
@@ -146,9 +149,31 @@ class Nemesis:
         self._note_returned()
         if self._plan.rates.reassignment and self._forgetful:
             return False  # Someone may move everything to just those two.
-        # A broker that stops leaves its records to others that have just been heard.
-        gone = {number, *self._forgetful, *self._stopping, *self._damaged()}
+        gone = {number, *self._down(), *self._damaged()}
         return all(keepers - gone for keepers in self._keepers())
+
+    def _is_last_keeper(self, number: NodeId) -> bool:
+        """True if `number` alone serves records that another node may have lost with its power.
+
+        A dead process leaves every ISR at once. With `min.insync.replicas=1` it is not eligible
+        then, and the ISR is left to brokers whose power loss is not detected yet.
+        """
+        if self._plan.is_synced:
+            return False
+        self._note_returned()
+        gone, forgetful = {number, *self._down()}, {*self._forgetful} - {number}
+        return any(
+            number in keepers and keepers & forgetful and keepers <= gone
+            for keepers in self._keepers()
+        )
+
+    def _down(self) -> set[NodeId]:
+        """Nodes that do not serve, or soon will not: others may be left alone in an ISR."""
+        return {
+            number
+            for number, machine in self._nodes.machines.items()
+            if machine.broker is None or machine.disk.crash_at is not None
+        }
 
     def _note_returned(self) -> None:
         for other, starts in list(self._forgetful.items()):
@@ -157,10 +182,7 @@ class Nemesis:
                 del self._forgetful[other]
 
     async def _restart(self, chance: Random) -> None:
-        number = chance.choice(list(self._nodes.machines))
-        self._stopping.add(number)
-        await self._nodes.machines[number].stop(chance.randrange(10, 500))
-        self._stopping.discard(number)
+        await self._one(chance).stop(chance.randrange(10, 500))
 
     async def _pause(self, chance: Random) -> None:
         machine = self._one(chance)
