@@ -160,8 +160,10 @@ class MetadataLog:
         await self._env.workers.run(self.snapshots.delete, others)
 
     def close(self) -> None:
+        self.is_open = False
         self.storage.close()
 
     def abandon(self) -> None:
         """Close the files without syncing them."""
+        self.is_open = False
         self.storage.abandon()

@@ -180,7 +180,7 @@ def partitions(broker: Broker) -> list[PartitionView]:
 
 
 def quorum(broker: Broker | None) -> QuorumView | None:
-    """None before the metadata log is open; a broker that still starts may take part already."""
+    """None unless the metadata log is open; a broker that still starts may take part already."""
     driver: QuorumDriver | None = getattr(broker, "quorum", None)
     if driver is None or not driver.log.is_open:
         return None

@@ -129,7 +129,7 @@ class Nemesis:
             self._lose_power(number, down_ms)
         elif self._plan.may_lose_acknowledged:
             # Answers on their way may tell of lost records: they must not be counted later.
-            self._network.reset_some(self._nodes.machines[number].host, 1.0)
+            self._network.reset_all(self._nodes.machines[number].host)
             self._lose_power(number, down_ms)
             await asyncio.sleep(0.005)
             self._forget_unsynced()

@@ -71,6 +71,7 @@ class ReplicaInvariants:
         self._retention_bytes = retention_bytes
         self._known: dict[Key, Known] = {}
         self._called_committed: dict[TopicPartition, Offset] = {}
+        self._led: dict[str, list[PartitionView]] = {}  # By each node, when it last sent.
 
     def check(self) -> None:
         hosted: dict[NodeId, dict[Key, PartitionView]] = {}
@@ -92,11 +93,15 @@ class ReplicaInvariants:
         """Before a node sends: its answers rest on what its leaders call committed now."""
         machine = self._nodes.at(host)
         if machine is None or machine.latest is None:
+            self._led.pop(host, None)
             return
+        led = [view for view in inspection.partitions(machine.latest) if view.is_leader]
         called = self._called_committed
-        for view in inspection.partitions(machine.latest):
-            if view.is_leader and view.high_watermark > called.get(view.name, 0):
+        # Also those that a failed disk took offline in this turn, after they had committed.
+        for view in (*self._led.get(host, ()), *led):
+            if view.high_watermark > called.get(view.name, 0):
                 called[view.name] = view.high_watermark
+        self._led[host] = led
 
     def committed_end(self, place: TopicPartition) -> Offset:
         """The highest offset that a leader has ever called committed."""

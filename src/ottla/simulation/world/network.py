@@ -131,6 +131,14 @@ class SimulatedNetwork:
                 count += 1
         return count
 
+    def reset_all(self, name: str) -> None:
+        """Break all connections of a host, also those that it has closed and its peers have not.
+
+        Nothing that the host has sent arrives after this.
+        """
+        for end in [end for end in self.sockets if name in (end.host.name, end.other.host.name)]:
+            end.break_off()
+
     def arrival_ns(self, sender: str, receiver: str) -> int:
         """When bytes that leave now are there."""
         now = self.loop.now_ns

@@ -114,6 +114,16 @@ def test_a_torn_tail_is_cut_and_what_is_before_it_stays() -> None:
     assert log.end_offset == end
 
 
+def test_a_log_that_cannot_be_closed_for_lack_of_room_is_not_open() -> None:
+    node = formatted()
+    log, _ = loaded(node)
+    write(node, log, 1, *TOPICS)
+    node.disk.capacity_bytes = node.disk.used_bytes
+    with pytest.raises(OSError, match="no space"):
+        log.close()
+    assert not log.is_open
+
+
 def test_it_says_where_each_epoch_ends() -> None:
     node = formatted()
     log, _ = loaded(node)

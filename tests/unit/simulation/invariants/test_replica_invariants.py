@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from ottla.broker.node import inspection
 from ottla.broker.partitions.replicated_partition import ReplicatedPartition
 from ottla.model.types import NodeId, TopicPartition
 from ottla.simulation.history.history import Trim, Violation
@@ -137,6 +138,27 @@ def test_retention_leaves_as_much_as_it_says() -> None:
     assert trims[PLACE].start_max == 3
     with pytest.raises(Violation, match="999 bytes left"):
         check_start(trims, 1000, start=4, size=999)
+
+
+def test_what_a_leader_committed_in_the_turn_in_which_its_disk_failed_counts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Other partitions of the disk may fail after the fetches of this one were answered."""
+    machine = SimpleNamespace(latest=object())
+    nodes = SimpleNamespace(at=lambda _: machine)
+    invariants = ReplicaInvariants(nodes, None, {}, None)  # type: ignore[arg-type]
+    view = SimpleNamespace(name=PLACE, is_leader=True, high_watermark=55)
+    hosted = [view]
+    monkeypatch.setattr(inspection, "partitions", lambda _: hosted)
+    invariants.note_sending("node-1")
+    assert invariants.committed_end(PLACE) == 55
+    view.high_watermark, view.is_leader = 56, False
+    hosted.clear()
+    invariants.note_sending("node-1")
+    assert invariants.committed_end(PLACE) == 56
+    view.high_watermark = 57
+    invariants.note_sending("node-1")
+    assert invariants.committed_end(PLACE) == 56, "it has not led since"
 
 
 def test_after_an_unclean_election_only_its_leader_says_what_is_committed() -> None:

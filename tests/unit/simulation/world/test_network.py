@@ -208,6 +208,24 @@ def test_a_slow_link_is_slow_for_a_while() -> None:
     run(world)
 
 
+@pytest.mark.parametrize("is_closed", [False, True])
+def test_nothing_that_a_host_sent_arrives_after_its_connections_are_reset(is_closed: bool) -> None:
+    async def world(network: SimulatedNetwork) -> None:
+        client, server = await pair(network)
+        network.clog("server", 1000 * MILLISECOND)
+        server.channel.send([b"hello"])
+        await asyncio.sleep(0.01)
+        if is_closed:
+            server.channel.close()
+            await asyncio.sleep(0.01)
+        network.reset_all("server")
+        await asyncio.sleep(5)
+        assert client.is_closed
+        assert not client.data
+
+    run(world)
+
+
 def test_a_host_without_power_says_nothing_until_it_is_back() -> None:
     async def world(network: SimulatedNetwork) -> None:
         client, server = await pair(network)
