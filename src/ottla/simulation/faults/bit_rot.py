@@ -18,6 +18,7 @@ from ottla.simulation.clients.workload import TOPIC_PREFIX, Workload
 from ottla.simulation.invariants.known_metadata import KnownMetadata
 from ottla.simulation.plans.plan import Plan
 from ottla.simulation.world.nodes import Nodes
+from ottla.simulation.world.process import Process
 
 RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
 LOG: Final = ".log"
@@ -43,6 +44,7 @@ class BitRot:
         self._metadata = metadata
         self._workload = workload
         self._damage: Damage | None = None
+        self._scrubbing: tuple[Process, asyncio.Task[None]] | None = None
 
     @property
     def holders(self) -> set[NodeId]:
@@ -126,10 +128,17 @@ class BitRot:
         await self._workload.read_again(TopicPartition(topic, int(partition)))
 
     def _scrub(self) -> None:
+        """One at a time: of a log of many segments, a scrub takes longer than the interval."""
         assert self._damage is not None, "there is one"
         machine = self._nodes.machines[self._damage.node]
-        if machine.broker is not None and machine.process is not None:
-            machine.process.start(machine.broker.scrubber.scrub())
+        broker, process = machine.broker, machine.process
+        if broker is None or process is None:
+            return
+        if self._scrubbing is not None:
+            scrubbed, task = self._scrubbing
+            if scrubbed is process and not task.done():
+                return
+        self._scrubbing = process, process.start(broker.scrubber.scrub())
 
 
 def _recovery_points(data: bytes) -> dict[TopicPartition, Offset]:
