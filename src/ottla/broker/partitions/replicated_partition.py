@@ -197,7 +197,7 @@ class ReplicatedPartition(Partition):
         if leader is not None:
             self._perform(leader.assigned(_assignment(state), self.log.end_offset, now))
             return
-        self.follower = None
+        self.stand_by()
         self.leader = Leader(
             self._node,
             _assignment(state),
@@ -235,6 +235,8 @@ class ReplicatedPartition(Partition):
         """Neither lead nor follow."""
         was_leader = self.leader is not None
         self.leader = self.follower = None
+        # A follower lowers it before a truncation, which this change of role may have prevented.
+        self.high_watermark = max(self.high_watermark, self.log.log_start_offset)
         if was_leader:
             self.fail_waiting(ErrorCode.NOT_LEADER_OR_FOLLOWER)
             self.log.truncate_to(self.log.end_offset)  # Takes the staged offsets back.

@@ -340,6 +340,26 @@ def test_a_first_move_of_an_earlier_following_leaves_the_present_one() -> None:
         assert follower.values() == [b"a"]
 
 
+def test_a_new_role_before_a_truncation_leaves_the_high_watermark_in_the_log() -> None:
+    with replicating(brokers=2) as cluster:
+        cluster.topic(factor=2)
+        leader, (follower,) = cluster.leader(), cluster.followers()
+        cluster.produce(leader, b"a", b"b")
+        partition = follower.partition()
+        cluster.until(lambda: partition.high_watermark == 2)
+        partition.log.advance_log_start(2)
+        fetcher = follower.broker.replicas._fetchers[leader.number]
+        for take_role in (
+            partition.stand_by,
+            lambda: partition.follow(partition.leader_epoch),
+            lambda: partition.lead_replicas(cluster.state()),
+        ):
+            fetcher._must_lower(partition, Truncate(1))
+            assert partition.high_watermark == 1
+            take_role()
+            assert partition.high_watermark == 2
+
+
 def test_damage_met_while_truncating_costs_that_partition_which_is_fetched_again() -> None:
     with replicating() as cluster:
         cluster.topic("t")
