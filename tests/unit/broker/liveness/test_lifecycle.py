@@ -118,7 +118,6 @@ def test_a_lost_disk_is_told_when_the_controllers_own_disk_has_room_again() -> N
         world.settle()
         world.disk.fail("append", errno.ENOSPC, path_contains="__cluster_metadata")
         world.broker.directories.write_failed(log, OSError(errno.EIO, "told so"))
-        world.settle()
         index = log.topic_partition.partition
         assert world.broker.image.topics_by_name["t"].partitions[index].leader == 1
         world.pass_ms(1500)

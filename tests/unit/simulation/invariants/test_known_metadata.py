@@ -26,7 +26,7 @@ def node(
     committed: ClusterImage, decided: ClusterImage | None = None, hosted: list[Any] | None = None
 ) -> Any:  # noqa: ANN401
     active = None if decided is None else SimpleNamespace(controller=SimpleNamespace(image=decided))
-    log = SimpleNamespace(_log=None)
+    log = SimpleNamespace(is_open=True)
     commits = SimpleNamespace(active=active)
     driver = SimpleNamespace(image=committed, commits=commits, log=log)
     partitions = SimpleNamespace(all=lambda: hosted or [])
