@@ -7,7 +7,7 @@ from ottla.testing import Cluster
 
 
 @pytest.mark.timeout(120)
-def test_fault_is_met_only_at_its_own_node() -> None:
+def test_a_fault_set_on_a_node_is_met_by_its_clients() -> None:
     with Cluster(brokers=1) as cluster:
         (node_id,) = cluster.node_ids
         cluster.faults(node_id).fail("CreateTopics", "POLICY_VIOLATION", message="not today")

@@ -28,7 +28,7 @@ app = Tool(
     \b
     Examples:
       ottla configs describe topic orders
-      ottla configs alter topic orders --set retention.ms=7d
+      ottla configs alter topic orders --set retention.ms=604800000
       ottla configs describe broker 1 --all
     """,
     contacts_cluster=True,
