@@ -2,7 +2,8 @@
  *
  * One thread, epoll and requests built beforehand (Produce 9, Fetch 12). Modes (-m):
  *   produce  a batch to one partition per request; with -P the requests go round the partitions,
- *            with -K each connection keeps to one of them
+ *            with -K each connection keeps to one of them; with -N each request has a batch for so
+ *            many partitions; with -I every connection is an idempotent producer with acks=all
  *   frame    the same bytes, but any framed reply will do: for servers that only frame
  *   fetch    from offset 0 on, and again from there when the end is reached
  *   tail     one producer (paced by -R), and -c consumers that wait at the end of its partition
@@ -33,7 +34,7 @@ typedef struct {
     kind kind;
     int fd, partition, wants_room;
     buffer request;                           /* the template, and where to patch it: */
-    size_t correlation_at, partition_at, offset_at;
+    size_t correlation_at, partition_at, offset_at, batch_at, batch_size;
     uint8_t *out, *stage, *in;
     size_t out_size, out_sent, stage_size, in_size, in_capacity;
     double *sent_at;                          /* of the requests in flight */
@@ -44,6 +45,7 @@ typedef struct {
 static const char *mode = "produce", *topic = "bench";
 static int port = 9092, connections = 1, depth = 1, value_bytes = 100, records_per_batch = 1;
 static int partitions = 1, keeps_partition, fetch_bytes_max = 1 << 20;
+static int batches_per_request = 1, is_idempotent;
 static double seconds_max = 5, rate;
 static long batches_max;
 static const char *broker_pids = "";
@@ -78,18 +80,28 @@ static void put_header(connection *c, int api_key, int version) {
 static void build_produce(connection *c) {
     buffer *b = &c->request, batch = {0};
     put_batch(&batch, records_per_batch, value_bytes);
+    if (is_idempotent) {
+        set_u64(batch.data + 43, (uint64_t)getpid() << 16 | (uint64_t)(c - all));
+        set_u16(batch.data + 51, 0);
+    }
     put_header(c, 0, 9);
     put_uvarint(b, 0);
-    put_i16(b, 1);
+    put_i16(b, is_idempotent ? -1 : 1);
     put_i32(b, 30000);
     put_uvarint(b, 2);
     put_compact_string(b, topic);
-    put_uvarint(b, 2);
+    put_uvarint(b, (uint64_t)batches_per_request + 1);
     c->partition_at = b->size;
-    put_i32(b, c->partition);
-    put_uvarint(b, batch.size + 1);
-    put_raw(b, batch.data, batch.size);
-    put_raw(b, "\0\0\0", 3);
+    for (int i = 0; i < batches_per_request; i++) {
+        put_i32(b, c->partition + i);
+        put_uvarint(b, batch.size + 1);
+        if (i == 0)
+            c->batch_at = b->size;
+        put_raw(b, batch.data, batch.size);
+        put_i8(b, 0);
+    }
+    put_raw(b, "\0\0", 2);
+    c->batch_size = batch.size;
     set_u32(b->data, (uint32_t)(b->size - 4));
     free(batch.data);
 }
@@ -137,12 +149,24 @@ static void build_again(connection *c) {
     at = at + size < requests_file.size ? at + size : 0;
 }
 
+/* The next batch of its producer, for each partition of the request. */
+static void patch_sequences(connection *c) {
+    size_t stride = (c->request.size - 2 - c->partition_at) / (size_t)batches_per_request;
+    for (int i = 0; i < batches_per_request; i++) {
+        uint8_t *batch = c->request.data + c->batch_at + (size_t)i * stride;
+        set_u32(batch + 53, c->head * (uint32_t)records_per_batch);
+        set_u32(batch + 17, crc32c(batch + 21, c->batch_size - 21));
+    }
+}
+
 static void patch(connection *c) {
     set_u32(c->request.data + c->correlation_at, c->head);
     if (c->kind == FETCH)
         set_u64(c->request.data + c->offset_at, (uint64_t)c->offset);
     else if (c->kind == PRODUCE && partitions > 1 && !keeps_partition)
         set_u32(c->request.data + c->partition_at, (uint32_t)(issued % (uint64_t)partitions));
+    if (is_idempotent && c->kind == PRODUCE)
+        patch_sequences(c);
     c->sent_at[c->head++ % (uint32_t)depth] = now_s();
     issued++;
     if (is_tail() && c->kind == PRODUCE)
@@ -231,10 +255,11 @@ static void fail(const char *what, long number) {
 }
 
 static void on_produced(const uint8_t *p) {
-    size_t name = strlen(topic);
-    int error = get_i16(p + 1 + 1 + 1 + name + 1 + 4);
-    if (error)
-        fail("Produce was answered with error", error);
+    p += 1 + 1 + 1 + strlen(topic) + 1 + 4; /* Each partition takes 33 bytes. */
+    for (int i = 0; i < batches_per_request; i++, p += 33) {
+        if (get_i16(p))
+            fail("Produce was answered with error", get_i16(p));
+    }
 }
 
 static void on_answered(const uint8_t *frame_end) {
@@ -485,7 +510,7 @@ static void write_file(void) {
 }
 
 static void options(int count, char **values) {
-    for (int o; (o = getopt(count, values, "m:p:c:d:s:r:P:K:T:t:b:M:R:i:n:F:E:")) != -1;) {
+    for (int o; (o = getopt(count, values, "m:p:c:d:s:r:P:K:N:I:T:t:b:M:R:i:n:F:E:")) != -1;) {
         switch (o) {
         case 'm': mode = optarg; break;
         case 'p': port = atoi(optarg); break;
@@ -495,6 +520,8 @@ static void options(int count, char **values) {
         case 'r': records_per_batch = atoi(optarg); break;
         case 'P': partitions = atoi(optarg); break;
         case 'K': keeps_partition = atoi(optarg); break;
+        case 'N': batches_per_request = atoi(optarg); break;
+        case 'I': is_idempotent = atoi(optarg); break;
         case 'T': topic = optarg; break;
         case 't': seconds_max = atof(optarg); break;
         case 'b': bytes_max = strtoull(optarg, NULL, 10); break;

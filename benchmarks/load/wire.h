@@ -14,7 +14,7 @@ static void die(const char *what) {
     exit(2);
 }
 
-/* ---- CRC-32C by table: only used while a request is built, never while it is sent ---- */
+/* ---- CRC-32C by table: used while a request is built, and for each batch with a sequence ---- */
 static uint32_t crc_table[256];
 
 static void crc_init(void) {
@@ -70,6 +70,7 @@ static void put_compact_string(buffer *b, const char *s) {
     put_raw(b, s, strlen(s));
 }
 
+static void set_u16(uint8_t *p, uint16_t v) { v = htobe16(v); memcpy(p, &v, 2); }
 static void set_u32(uint8_t *p, uint32_t v) { v = htobe32(v); memcpy(p, &v, 4); }
 static void set_u64(uint8_t *p, uint64_t v) { v = htobe64(v); memcpy(p, &v, 8); }
 static int16_t get_i16(const uint8_t *p) { return (int16_t)((p[0] << 8) | p[1]); }
