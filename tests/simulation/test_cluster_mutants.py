@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from ottla.simulation.faults.nemesis import Nemesis
 from ottla.simulation.plans.plan import Plan, Rates
 from ottla.simulation.runs.run import Failure, simulate
 from tests.simulation import cluster_mutants as mutants
@@ -124,7 +125,12 @@ def test_what_was_deleted_does_not_come_back(
 def test_the_last_replica_that_is_whole_stays_eligible(
     is_left: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two brokers that lost power restart beside one that was only killed."""
+    """Two brokers that lost power restart beside one that was only killed.
+
+    The nemesis kills the last keeper of records here, since two others are about to register.
+    """
+    monkeypatch.setattr(Nemesis, "_is_last_keeper", lambda *_: False)
+    monkeypatch.setattr(Nemesis, "_down", lambda nemesis: {*vars(nemesis)["_forgetful"]})
     if is_left:
         mutants.leaves_isrs_to_unheard_brokers(monkeypatch)
     found = False
