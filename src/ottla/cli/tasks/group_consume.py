@@ -7,7 +7,9 @@ import asyncio
 from ottla.cli.tasks.client_options import Misuse
 from ottla.cli.tasks.consume import Offsets, RecordCopy, Start
 from ottla.cli.views.record_output import RecordOutput
+from ottla.cli.views.terminal import note
 from ottla.client.cluster import Cluster
+from ottla.client.errors import ClientError
 from ottla.client.groups import Groups
 from ottla.client.membership import HEARTBEAT_MS, Membership
 from ottla.client.offsets import (
@@ -21,6 +23,7 @@ from ottla.client.reader import Reader, ReaderSettings
 from ottla.model.types import TopicPartition
 
 POLL_MS = 500
+FAREWELL_SECONDS_MAX = 1.0  # For the last commit and the leave, after Ctrl-C or a failure.
 
 
 def check_options(start: Start, partitions: list[int]) -> None:
@@ -57,8 +60,11 @@ async def read_as_member(
     try:
         await reading.run()
     except asyncio.CancelledError:
-        pass  # Ctrl-C is the usual end, not an error.
-    finally:
+        await reading.close_soon()  # Ctrl-C is the usual end, not an error.
+    except (ClientError, OSError):
+        await reading.close_soon()
+        raise
+    else:
         await reading.close()
     copying.tell()
 
@@ -98,7 +104,18 @@ class GroupReader:
     async def close(self) -> None:
         if self._written:
             await self._member.commit(self._written)
+            self._written = {}
         await self._member.leave()
+
+    async def close_soon(self) -> None:
+        """Close within `FAREWELL_SECONDS_MAX`; note how many printed records stay uncommitted."""
+        try:
+            async with asyncio.timeout(FAREWELL_SECONDS_MAX):
+                await self.close()
+        except (TimeoutError, ClientError):
+            if self._written:
+                places = ", ".join(f"{place} {offset}" for place, offset in self._written.items())
+                note(f"The group's coordinator does not answer: not committed: {places}")
 
     async def _copy(self) -> None:
         if not self._member.partitions:

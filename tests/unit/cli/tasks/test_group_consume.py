@@ -11,8 +11,9 @@ from ottla.cli.tasks.group_consume import check_options, read_as_member
 from ottla.cli.views.record_output import RecordOutput
 from ottla.client.offsets import EARLIEST, LATEST
 from ottla.model.types import TopicPartition
+from ottla.protocol.apis import ApiKey
 from ottla.records.record import Record, build_batch
-from tests.unit.client.fake_broker import World
+from tests.unit.client.fake_broker import HANG_UP, World
 from tests.unit.client.fake_coordinator import FakeCoordinator, world_with_groups
 
 PRINTING = RecordOutput("text", False, False, False, False, b"\t", b" ", False)
@@ -88,6 +89,30 @@ def test_the_member_rejoins_on_a_rebalance(capsysbinary: Capture) -> None:
     assert capsysbinary.readouterr().out == b"a b c d "
     assert coordinator.offsets["g"] == {FIRST: 4}
     assert not coordinator.joined
+
+
+def test_ctrl_c_ends_within_a_second_when_the_broker_is_gone(capsysbinary: Capture) -> None:
+    world, coordinator = prepared()
+
+    async def work() -> None:
+        reading = asyncio.ensure_future(read(world, to_end=False))
+        await asyncio.sleep(0.5)
+        world.broker.always[ApiKey.OFFSET_COMMIT] = lambda _request, _version: HANG_UP
+        write(world, b"d")
+        await asyncio.sleep(0.5)
+        world.broker.stop()
+        world.broker.always[ApiKey.FETCH] = lambda _request, _version: HANG_UP
+        await asyncio.sleep(5)
+        before = world.cluster().clock.monotonic()
+        reading.cancel()
+        await reading
+        assert world.cluster().clock.monotonic() - before <= 1_100
+
+    world.run(work)
+    shown = capsysbinary.readouterr()
+    assert shown.out == b"a b c d "
+    assert b"not committed: t-0 4\n" in shown.err
+    assert coordinator.offsets["g"] == {FIRST: 3}
 
 
 def test_a_member_without_partitions_waits(capsysbinary: Capture) -> None:
