@@ -1,5 +1,6 @@
 """Starting and stopping a broker from the command line, and every way in which it cannot start."""
 
+import json
 import signal
 import socket
 import subprocess
@@ -49,6 +50,26 @@ def test_a_broker_stops_cleanly_when_told(tmp_path: Path, number: int) -> None:
     status, errors = stop(process, number)
     assert status == 0, errors
     assert (tmp_path / "data" / ".kafka_cleanshutdown").exists()
+
+
+def test_with_json_logs_every_line_of_both_streams_is_json(tmp_path: Path) -> None:
+    asked = ("--set", "ottla.log.format=json", "--set", "ottla.log.level=warning")
+    process = up(tmp_path / "data", *asked)
+    event = json.loads(process.banner)  # type: ignore[attr-defined]
+    assert "serves Kafka clients on 127.0.0.1:" in event["message"]
+    second = subprocess.run(
+        [*OTTLA, "up", "--data", str(tmp_path / "data"), "--port", "0", *asked],
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=False,
+    )
+    assert second.returncode == 1
+    assert "in use by another broker" in json.loads(second.stderr)["message"]
+    process.send_signal(signal.SIGTERM)
+    rest, errors = process.communicate(timeout=20)
+    assert [json.loads(line) for line in errors.splitlines()] == []
+    assert rest == ""
 
 
 def test_a_broker_starts_again_as_the_same(tmp_path: Path) -> None:

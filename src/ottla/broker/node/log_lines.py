@@ -9,6 +9,7 @@ import sys
 from datetime import UTC, datetime
 from typing import Final, TextIO
 
+JSON: Final = "json"
 LEVELS: Final = {
     "debug": logging.DEBUG,
     "info": logging.INFO,
@@ -20,7 +21,7 @@ LEVELS: Final = {
 def configure_logging(level: str, form: str, stream: TextIO | None = None) -> None:
     """Send everything under `ottla` to one stream; the one place where logging is set up."""
     handler = logging.StreamHandler(stream or sys.stderr)
-    handler.setFormatter(JsonLines() if form == "json" else TextLines())
+    handler.setFormatter(JsonLines() if form == JSON else TextLines())
     root = logging.getLogger("ottla")
     root.handlers[:] = [handler]
     root.setLevel(LEVELS[level])
@@ -53,6 +54,12 @@ class JsonLines(logging.Formatter):
         if record.exc_info:
             event["exception"] = self.formatException(record.exc_info)
         return json.dumps(event)
+
+
+def json_line(message: str, level: int = logging.INFO) -> str:
+    """A line of a command that must be seen at every log level, in the form of `JsonLines`."""
+    record = logging.LogRecord("ottla.cli", level, "", 0, message, None, None)
+    return JsonLines().format(record)
 
 
 def spelled_out(text: str) -> str:

@@ -1,10 +1,11 @@
 """`ottla up --brokers N`: a local cluster with a process for each node.
 
 Each child is an `ottla start` with the settings file beside its data. Its log is passed on with the
-node's id as prefix. Nodes are stopped one after the other, so that each can hand over its
-leaderships.
+node's id, as a prefix or as a field of a JSON line. Nodes are stopped one after the other, so that
+each can hand over its leaderships.
 """
 
+import logging
 import os
 import signal
 import subprocess
@@ -16,13 +17,15 @@ from typing import IO
 
 from ottla import __version__
 from ottla.broker.node.local_cluster import LocalCluster, Node
+from ottla.broker.node.log_lines import JSON, json_line
 from ottla.broker.settings.error import SettingsError
 from ottla.env.clock import RealClock
 from ottla.env.disk import real_disk
 from ottla.model.errors import FormatRefused
 
 STOP_SECONDS_MAX = 30.0
-READY = f"Ottla {__version__} serves"  # Start of a node's banner.
+READY = f"Ottla {__version__} serves"  # In the first line of a node's banner.
+FORM = "ottla.log.format"
 
 
 def run_nodes(cluster: LocalCluster, changes: Mapping[str, str]) -> None:
@@ -33,17 +36,19 @@ def run_nodes(cluster: LocalCluster, changes: Mapping[str, str]) -> None:
         raise SettingsError(str(refused)) from refused
     except OSError as error:
         raise SettingsError(f"{error.filename}: {error.strerror}.") from error
+    is_json = changes.get(FORM) == JSON
     for line in done:
-        print(line, file=sys.stderr)
-    nodes = Nodes(cluster)
+        print(json_line(line) if is_json else line, file=sys.stderr)
+    nodes = Nodes(cluster, is_json=is_json)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: nodes.stop_soon())
     nodes.run()
 
 
 class Nodes:
-    def __init__(self, cluster: LocalCluster) -> None:
+    def __init__(self, cluster: LocalCluster, *, is_json: bool = False) -> None:
         self._cluster = cluster
+        self._is_json = is_json
         self._running: dict[Node, subprocess.Popen[str]] = {}
         self._ready: set[Node] = set()
         self._changed = threading.Condition()
@@ -58,7 +63,11 @@ class Nodes:
                 self._announce()
             self._changed.wait_for(lambda: self._is_stopping or not self._running)
         if not self._is_stopping:
-            raise SettingsError("every node has ended: the lines above say why.")
+            sentence = "every node has ended: the lines above say why."
+            if not self._is_json:
+                raise SettingsError(sentence)
+            print(json_line(sentence, logging.ERROR), file=sys.stderr)
+            sys.exit(1)
         self._stop()
 
     def stop_soon(self) -> None:
@@ -94,13 +103,20 @@ class Nodes:
         threading.Thread(target=self._watch, args=(node, child, listening), daemon=True).start()
 
     def _said(self, node: Node, line: str) -> None:
-        if line.startswith(READY):
+        if READY in line:
             with self._changed:
                 self._ready.add(node)
                 self._changed.notify_all()
 
     def _logged(self, node: Node, line: str) -> None:
-        print(f"[{node.id}] {line}", file=sys.stderr, flush=True)
+        print(self._with_id(node, line), file=sys.stderr, flush=True)
+
+    def _with_id(self, node: Node, line: str) -> str:
+        if not self._is_json:
+            return f"[{node.id}] {line}"
+        if not line.startswith("{"):  # Not of the node's log: a trace of the interpreter.
+            line = json_line(line, logging.ERROR)
+        return f'{{"node": {node.id}, {line[1:]}'
 
     def _watch(
         self, node: Node, child: "subprocess.Popen[str]", listening: list[threading.Thread]
@@ -119,7 +135,8 @@ class Nodes:
             self._changed.notify_all()
 
     def _announce(self) -> None:
-        for line in banner(self._cluster, self._ready & set(self._running)):
+        lines = banner(self._cluster, self._ready & set(self._running))
+        for line in [json_line(lines[0])] if self._is_json else lines:
             print(line)
         sys.stdout.flush()
 

@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from ottla import __version__
-from ottla.broker.node.log_lines import configure_logging, spelled_out
+from ottla.broker.node.log_lines import JSON, configure_logging, json_line, spelled_out
 from ottla.broker.node.process import Prepare, StartRefused, run
 from ottla.broker.settings.error import SettingsError
 
@@ -28,6 +28,9 @@ def serve(settings: "Settings", prepare: Prepare) -> None:
     try:
         run(settings, prepare, _announce)
     except StartRefused as refused:
+        if settings.ottla_log_format == JSON:
+            logger.error("%s", refused)
+            sys.exit(1)
         raise SettingsError(str(refused)) from refused
     except Exception:
         logger.exception("the broker cannot go on")
@@ -35,7 +38,10 @@ def serve(settings: "Settings", prepare: Prepare) -> None:
 
 
 def _announce(broker: "Broker") -> None:
-    for line in banner(broker.settings, broker.image.cluster_id, _ports(broker)):
+    lines = banner(broker.settings, broker.image.cluster_id, _ports(broker))
+    if broker.settings.ottla_log_format == JSON:
+        lines = [json_line(lines[0])]  # The other lines are for a person at a terminal.
+    for line in lines:
         print(spelled_out(line))
     # A reader behind a pipe must see the banner now.
     sys.stdout.flush()

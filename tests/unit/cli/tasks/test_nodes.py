@@ -1,5 +1,6 @@
 """Nodes are real processes here; one is enough to test start, output and stop."""
 
+import json
 import os
 import signal
 import socket
@@ -75,6 +76,37 @@ def test_a_dead_node_is_reported_and_the_last_one_ends_the_command(
     running.join(30)
     assert "every node has ended" in str(failures[0])
     assert f"ottla start {cluster.nodes[0].properties_file}" in capfd.readouterr().err
+
+
+def test_with_json_logs_every_line_of_both_streams_is_json(
+    cluster: LocalCluster, capfd: pytest.CaptureFixture[str]
+) -> None:
+    cluster.prepare(
+        real_disk(), {"ottla.log.format": "json"}, RealClock().wall(), SystemRandom().randbytes
+    )
+    nodes = Nodes(cluster, is_json=True)
+    endings: list[object] = []
+
+    def run() -> None:
+        try:
+            nodes.run()
+        except SystemExit as end:
+            endings.append(end.code)
+
+    running = threading.Thread(target=run)
+    running.start()
+    with nodes._changed:
+        assert nodes._changed.wait_for(lambda: nodes._ready, timeout=30)
+        (child,) = nodes._running.values()
+    os.kill(child.pid, signal.SIGKILL)
+    running.join(30)
+    shown = capfd.readouterr()
+    announced, logged = ([json.loads(line) for line in text.splitlines()] for text in shown)
+    assert [event["message"] for event in announced] == [banner(cluster, cluster.nodes)[0]]
+    assert {event.get("node") for event in logged[:-1]} == {1}
+    assert "ended with status -9" in logged[-2]["message"]
+    assert logged[-1]["message"].startswith("every node has ended")
+    assert endings == [1]
 
 
 def test_the_banner_says_where_everything_is() -> None:
