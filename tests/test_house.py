@@ -51,7 +51,16 @@ TESTED_ELSEWHERE = {
     "metadata/configs/*.py": "tests/unit/metadata/configs/test_catalogue.py takes every table",
     **{
         f"cdc/{name}.py": "tests/cdc has a real PostgreSQL"
-        for name in ("catalogue", "rows", "setup", "slot_reader", "snapshot", "stream", "tail")
+        for name in (
+            "catalogue",
+            "rights",
+            "rows",
+            "setup",
+            "slot_reader",
+            "snapshot",
+            "stream",
+            "tail",
+        )
     },
 }
 

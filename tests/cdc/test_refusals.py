@@ -41,6 +41,39 @@ def test_a_user_without_the_right_to_replicate_is_told_so(world: World) -> None:
     world.sql(f"DROP OWNED BY {world.name}; DROP ROLE {world.name}")
 
 
+def test_missing_rights_are_named_with_the_statements_that_give_them(world: World) -> None:
+    world.sql("CREATE TABLE t (id int PRIMARY KEY)")
+    world.sql("CREATE SCHEMA s CREATE TABLE u (id int PRIMARY KEY)")
+    role, database = world.name, world.name
+    world.sql(f"CREATE ROLE {role} LOGIN REPLICATION")
+    command = world.command("--to-end")
+    command[5] = world.server.dsn(database, role)
+    world.command = lambda *_: command  # type: ignore[method-assign]
+
+    create = f"CREATE PUBLICATION {world.name} FOR TABLE public.t, s.u"
+    command += ["t", "s.u"]
+    sentence = refused(world).replace('"', "")
+    assert "public.t is owned by" in sentence
+    assert create in sentence
+    assert "REPLICATION" not in sentence
+    world.sql(f"{create} WITH (publish_via_partition_root = true)")
+    sentence = refused(world).replace('"', "")
+    grants = sentence.split("may not read the tables: ")[1]
+    assert grants == f"GRANT USAGE ON SCHEMA s TO {role}; GRANT SELECT ON public.t, s.u TO {role}"
+    world.sql(grants)
+    world.catch_up()
+
+    world.sql(f"SELECT pg_drop_replication_slot('{world.name}'); DROP PUBLICATION {world.name}")
+    world.sql(f"ALTER TABLE t OWNER TO {role}; ALTER TABLE s.u OWNER TO {role}")
+    sentence = refused(world).replace('"', "")
+    grants = sentence.split("may not create the publication: ")[1]
+    assert grants == f"GRANT CREATE ON DATABASE {database} TO {role}"
+    world.sql(grants)
+    world.catch_up()
+    world.sql("DROP TABLE t, s.u")
+    world.sql(f"DROP OWNED BY {role}; DROP ROLE {role}")
+
+
 def test_a_table_that_is_not_there_or_has_no_key_is_named(world: World) -> None:
     world.sql("CREATE TABLE orders (id int PRIMARY KEY); CREATE TABLE loose (v int)")
     world.sql("CREATE TABLE mute (id int PRIMARY KEY)")

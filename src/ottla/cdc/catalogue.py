@@ -56,6 +56,17 @@ class Slot(NamedTuple):
     is_lost: bool
 
 
+def publishing(publication: str, tables: Sequence[TableName], *, is_new: bool) -> str:
+    """The statement that creates a publication, or adds tables to it."""
+    names = ", ".join(table.quoted for table in tables)
+    if not is_new:
+        return f"ALTER PUBLICATION {identifier(publication)} ADD TABLE {names}"
+    return (
+        f"CREATE PUBLICATION {identifier(publication)} FOR TABLE {names}"
+        " WITH (publish_via_partition_root = true)"
+    )
+
+
 class Catalogue:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -81,7 +92,7 @@ class Catalogue:
 
     def tables(self) -> dict[TableName, Found]:
         found = {}
-        for oid, schema, name, identity, primary, index in self._all(_TABLES):
+        for oid, schema, name, identity, primary, index in self.all(_TABLES):
             table = TableName(schema, name)
             key = tuple({"i": index, NOTHING: []}.get(identity, primary))
             found[table] = Found(oid, table, identity, key)
@@ -92,14 +103,14 @@ class Catalogue:
         can_be_generated = self._connection.server_version >= GENERATED_SINCE
         return [
             Field(name, type_id)
-            for name, type_id, is_generated in self._all(_FIELDS, (oid,))
+            for name, type_id, is_generated in self.all(_FIELDS, (oid,))
             if (published.columns is None or name in published.columns)
             and (can_be_generated or not is_generated)
         ]
 
     def learn_types(self, types: Types) -> None:
-        bases = self._all("SELECT oid, typbasetype FROM pg_type WHERE typtype = 'd'")
-        elements = self._all(
+        bases = self.all("SELECT oid, typbasetype FROM pg_type WHERE typtype = 'd'")
+        elements = self.all(
             "SELECT oid, typelem FROM pg_type WHERE typcategory = 'A' AND typelem <> 0"
             " AND typdelim = ',' AND typlen = -1 AND typtype = 'b'"
         )
@@ -111,7 +122,7 @@ class Catalogue:
             return None
         has_filters = self._connection.server_version >= FILTERS_SINCE
         more = "attnames::text[], rowfilter" if has_filters else "NULL, NULL"
-        rows = self._all(
+        rows = self.all(
             f"SELECT schemaname, tablename, {more}"  # noqa: S608  Nothing from outside is in it.
             " FROM pg_publication_tables WHERE pubname = %s",
             (publication,),
@@ -121,18 +132,8 @@ class Catalogue:
             for schema, name, columns, row_filter in rows
         }
 
-    def publish(self, publication: str, tables: Sequence[TableName], *, is_new: bool) -> None:
-        names = ", ".join(table.quoted for table in tables)
-        if is_new:
-            self._do(
-                f"CREATE PUBLICATION {identifier(publication)} FOR TABLE {names}"
-                " WITH (publish_via_partition_root = true)"
-            )
-        else:
-            self._do(f"ALTER PUBLICATION {identifier(publication)} ADD TABLE {names}")
-
     def slot(self, name: str) -> Slot | None:
-        rows = self._all(
+        rows = self.all(
             "SELECT plugin, database, confirmed_flush_lsn, wal_status"
             " FROM pg_replication_slots WHERE slot_name = %s",
             (name,),
@@ -143,11 +144,11 @@ class Catalogue:
         return Slot(plugin or "", database or "", lsn_number(confirmed or "0/0"), status == "lost")
 
     def drop_slot(self, name: str) -> None:
-        self._do("SELECT pg_drop_replication_slot(%s)", (name,))
+        self.run("SELECT pg_drop_replication_slot(%s)", (name,))
 
     def keep_slot(self, temporary: str, name: str) -> None:
         """Copy a temporary slot to a permanent one."""
-        self._do("SELECT pg_copy_logical_replication_slot(%s, %s, false)", (temporary, name))
+        self.run("SELECT pg_copy_logical_replication_slot(%s, %s, false)", (temporary, name))
 
     def filled(self, table: Table, row: Row) -> Row:
         """The row, with missing large values read from the table; None if the row is gone."""
@@ -166,14 +167,15 @@ class Catalogue:
         return [next(found) if value is UNCHANGED else value for value in row]
 
     def _one(self, query: str, arguments: Sequence[object] = ()) -> Any:  # noqa: ANN401
-        rows = self._all(query, arguments)
+        rows = self.all(query, arguments)
         return rows[0][0] if rows else None
 
-    def _all(self, query: str, arguments: Sequence[object] = ()) -> list[Any]:
+    def all(self, query: str, arguments: Sequence[object] = ()) -> list[Any]:
+        """All rows that a query of the catalogue returns."""
         with translated_errors(), self._connection.cursor() as cursor:
             cursor.execute(query, arguments)
             return list(cursor.fetchall())
 
-    def _do(self, statement: str, arguments: Sequence[object] = ()) -> None:
+    def run(self, statement: str, arguments: Sequence[object] = ()) -> None:
         with translated_errors(), self._connection.cursor() as cursor:
             cursor.execute(statement, arguments)

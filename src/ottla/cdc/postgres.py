@@ -24,7 +24,9 @@ OPTIONS = " ".join(
 )
 CONNECT_SECONDS_MAX = 10
 IN_USE, EXISTS = "55006", "42710"
-NO_RIGHT, LIMIT_REACHED, WRONG_STATE = "42501", "53400", "55000"
+LIMIT_REACHED, WRONG_STATE = "53400", "55000"
+# Until PostgreSQL 15, and since: at the start of a replication connection, and of a slot's copy.
+MAY_NOT_REPLICATE = ("replication role", "to start WAL sender", "to use replication slots")
 GOING_AWAY = ("08", "57P")  # Error classes that end a connection.
 
 
@@ -87,7 +89,7 @@ def sentence(failure: Any) -> CdcError:  # noqa: ANN401  An error of psycopg2.
     text = f"PostgreSQL: {primary.removeprefix('FATAL: ').strip()}"
     if failure.diag.message_hint:
         text += f" ({failure.diag.message_hint})"
-    if "replication role" in text or "to start WAL sender" in text or code == NO_RIGHT:
+    if any(words in text for words in MAY_NOT_REPLICATE):
         return NotPossible(
             f"{text}; ALTER ROLE ... REPLICATION gives a role the right to replicate"
         )

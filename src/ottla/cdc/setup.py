@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from ottla.cdc.catalogue import NOTHING, Catalogue, Found, Published
+from ottla.cdc.catalogue import NOTHING, Catalogue, Found, Published, publishing
 from ottla.cdc.errors import Interrupted, NotPossible
 from ottla.cdc.json_text import Types
 from ottla.cdc.position import Position, lsn_text
 from ottla.cdc.postgres import Connection, connect
 from ottla.cdc.progress import Say
+from ottla.cdc.rights import check_publishing, check_reading
 from ottla.cdc.settings import TailSettings
 from ottla.cdc.table import Table, TableName, topic_name
 from ottla.cdc.topics import ensure_topic, how_far, is_compacted
@@ -90,6 +91,8 @@ async def _prepare(
     published, tables = await asyncio.to_thread(publish, catalogue, settings, say)
     prefix = settings.prefix or catalogue.database
     slot = await asyncio.to_thread(catalogue.slot, settings.slot)
+    if slot is None or settings.is_resync:
+        await asyncio.to_thread(check_reading, catalogue, tables)
     types = Types()
     await asyncio.to_thread(catalogue.learn_types, types)
     plan = Plan(settings.dsn, connection, types, prefix, slot is not None, tables, published, set())
@@ -122,11 +125,13 @@ def publish(
     published = catalogue.published(settings.publication)
     if published is None:
         chosen = wanted or _with_keys(existing.values(), say)
+        statement = publishing(settings.publication, chosen, is_new=True)
+        check_publishing(catalogue, [existing[table] for table in chosen], statement)
         say(
             f"creating publication {settings.publication} for "
             + ", ".join(str(table) for table in chosen)
         )
-        catalogue.publish(settings.publication, chosen, is_new=True)
+        catalogue.run(statement)
     elif missing := [table for table in wanted if table not in published]:
         names = ", ".join(str(table) for table in missing)
         if not settings.is_resync:
@@ -134,8 +139,10 @@ def publish(
                 f"publication {settings.publication!r} has no {names}: with --resync it is added, "
                 "and its rows are written like those of a new slot"
             )
+        statement = publishing(settings.publication, missing, is_new=False)
+        check_publishing(catalogue, [existing[table] for table in missing], statement)
         say(f"adding {names} to publication {settings.publication}")
-        catalogue.publish(settings.publication, missing, is_new=False)
+        catalogue.run(statement)
     published = catalogue.published(settings.publication) or {}
     tailed = wanted or sorted(published)
     for table in tailed:
