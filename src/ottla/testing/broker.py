@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ottla.env.network import Address
     from ottla.testing.client import Client
     from ottla.testing.process import BrokerProcess
+    from ottla.testing.request_log import SentRequest
     from ottla.testing.thread import BrokerThread
 
 SettingValue = str | int | float | bool
@@ -177,6 +178,13 @@ class Broker(Managed, FaultInjection):
     def lag(self, group: str) -> int:
         """Records that a group has not committed yet, in the partitions that it committed."""
         return self._client().lag(group)
+
+    def requests(self, api: str) -> "list[SentRequest]":
+        """The requests of an API that clients sent since the broker started, the oldest first."""
+        from ottla.testing.faults import api_key
+        from ottla.testing.request_log import decode_sent
+
+        return [decode_sent(frame) for frame in self._injector().requests(api_key(api))]
 
     def _client(self) -> "Client":
         from ottla.testing.client import Client

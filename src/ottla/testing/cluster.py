@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ottla.client.message import Message
     from ottla.testing.client import Client
     from ottla.testing.process import BrokerProcess
+    from ottla.testing.request_log import SentRequest
 
 WAIT_SECONDS_MAX = 30.0
 RACK = "machine"
@@ -144,6 +145,14 @@ class Cluster(Managed):
     def lag(self, group: str) -> int:
         """Records that a group has not committed yet, in the partitions that it committed."""
         return self._client().lag(group)
+
+    def requests(self, api: str) -> "list[SentRequest]":
+        """The requests of an API that clients sent to the running nodes, node by node."""
+        from ottla.testing.faults import api_key
+        from ottla.testing.request_log import decode_sent
+
+        nodes = [self._nodes[node_id] for node_id in sorted(self._running)]
+        return [decode_sent(frame) for node in nodes for frame in node.requests(api_key(api))]
 
     def leader(self, topic: str, partition: int = 0) -> int:
         """The node that leads a partition now."""

@@ -14,6 +14,7 @@ from ottla.broker.settings.settings import Settings, zero_configuration
 from ottla.env.environment import Environment
 from ottla.env.loop import DispatchLoop
 from ottla.env.network import Address
+from ottla.protocol.apis import ApiKey
 from ottla.testing.faults import FaultOrder
 from ottla.testing.isolation import CuttableNetwork
 
@@ -72,6 +73,10 @@ class HostedBroker:
         count = len(connections.open)
         connections.close_all()
         return count
+
+    def requests(self, api_key: ApiKey) -> list[bytes]:
+        """Frames of the requests that clients sent, since the broker started."""
+        return self.network.requests.frames(api_key)
 
     @property
     def network(self) -> CuttableNetwork:

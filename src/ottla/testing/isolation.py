@@ -10,6 +10,7 @@ from weakref import WeakSet
 
 from ottla.env.network import DEFAULT_OPTIONS, Address, Channel, Listening, Network, Peer, Piece
 from ottla.env.network import SocketOptions as Options
+from ottla.testing.request_log import RequestLog
 
 
 class CuttableChannel:
@@ -64,6 +65,7 @@ class CuttableNetwork:
     def __init__(self, network: Network) -> None:
         self.is_cut = False
         self.channels: WeakSet[CuttableChannel] = WeakSet()
+        self.requests = RequestLog()
         self._network = network
         self._healed = asyncio.Event()
         self._healed.set()
@@ -97,7 +99,9 @@ class CuttableNetwork:
         accept: Callable[[Channel], Peer],
         options: Options = DEFAULT_OPTIONS,
     ) -> Listening:
-        return await self._network.listen(host, port, self._cuttable(accept), options)
+        return await self._network.listen(
+            host, port, self._cuttable(self.requests.tap(accept)), options
+        )
 
     async def connect(self, host: str, port: int, accept: Callable[[Channel], Peer]) -> Channel:
         await self._healed.wait()  # No connection succeeds until then; the caller has a timeout.

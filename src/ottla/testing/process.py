@@ -10,12 +10,14 @@ import os
 import subprocess
 import sys
 import threading
+from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, TextIO
 
 from ottla.env.loop import DispatchLoop
 from ottla.env.network import Address
+from ottla.protocol.apis import ApiKey
 from ottla.testing.faults import FaultOrder
 from ottla.testing.hosted_broker import HostedBroker, run_on
 
@@ -77,6 +79,9 @@ class BrokerProcess:
 
     def drop_connections(self) -> int:
         return int(self._ask("drop_connections"))
+
+    def requests(self, api_key: ApiKey) -> list[bytes]:
+        return [b64decode(frame) for frame in self._ask("requests", api_key=int(api_key))]
 
     def cut(self) -> None:
         """Drop all traffic until `heal`; commands still reach it."""
@@ -161,6 +166,9 @@ class Child:
                 self._hosted.clear_faults()
             case "drop_connections":
                 return self._hosted.drop_connections()
+            case "requests":
+                frames = self._hosted.requests(ApiKey(arguments["api_key"]))
+                return [b64encode(frame).decode() for frame in frames]
             case "cut":
                 self._hosted.network.cut()
             case "heal":

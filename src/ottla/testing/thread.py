@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from ottla.env.loop import DispatchLoop
 from ottla.env.network import Address
+from ottla.protocol.apis import ApiKey
 from ottla.testing.faults import FaultOrder
 from ottla.testing.hosted_broker import HostedBroker, run_on
 
@@ -50,6 +51,9 @@ class BrokerThread:
 
     def drop_connections(self) -> int:
         return self._run(_call(self._hosted.drop_connections), STOP_SECONDS_MAX)
+
+    def requests(self, api_key: ApiKey) -> list[bytes]:
+        return self._run(_call(self._hosted.requests, api_key), STOP_SECONDS_MAX)
 
     def _start_thread(self) -> None:
         self._loop = DispatchLoop()

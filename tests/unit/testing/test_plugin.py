@@ -1,4 +1,4 @@
-"""The pytest plugin: two fixtures, without imports until they are used."""
+"""The pytest plugin: its fixtures, without imports until they are used."""
 
 import subprocess
 import sys
@@ -77,3 +77,26 @@ def test_markers_factory_and_module_scope(pytester: pytest.Pytester) -> None:
     pytester.runpytest_subprocess(
         "-p", "no:randomly", "--strict-markers", "-W", "error"
     ).assert_outcomes(passed=4)
+
+
+CLUSTER = """
+    import pytest
+
+    @pytest.mark.ottla(num_partitions=2)
+    def test_a_cluster_survives_the_kill_of_a_leader(ottla_cluster):
+        assert len(ottla_cluster.node_ids) == 3
+        ottla_cluster.produce("orders", b"first")
+        ottla_cluster.kill(ottla_cluster.leader("orders"))
+        ottla_cluster.produce("orders", b"second", key=b"key")
+        found = ottla_cluster.wait_for("orders", 2)
+        assert sorted(record.value for record in found) == [b"first", b"second"]
+        assert ottla_cluster.leader("orders", 1) in ottla_cluster.node_ids
+"""
+
+
+@pytest.mark.timeout(120)
+def test_the_cluster_fixture_has_three_brokers_with_the_markers_settings(
+    pytester: pytest.Pytester,
+) -> None:
+    pytester.makepyfile(CLUSTER)
+    pytester.runpytest_subprocess("--strict-markers", "-W", "error").assert_outcomes(passed=1)
