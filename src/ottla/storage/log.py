@@ -101,6 +101,8 @@ class Log:
         """
         size = batch.size
         if size > self.config.segment_bytes:
+            if batch.producer_id >= 0:
+                self.producers.check_new(batch)  # It may be here since segments were larger.
             raise self._larger_than_a_segment(size)
         offset = self.staged_end
         batch.base_offset = offset

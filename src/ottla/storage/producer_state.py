@@ -164,15 +164,18 @@ class Producers:
                 f"Expected transactional write from producer {batch.producer_id}",
             )
 
+    def check_new(self, batch: Batch) -> None:
+        """Raise Duplicate for a batch that we have, and only then."""
+        producer = self.by_id.get(batch.producer_id)
+        if producer is not None and batch.producer_epoch == producer.epoch:
+            _check_new(batch, producer)
+
     def _check_sequence(self, batch: Batch, producer: Producer) -> None:
         last_sequence = producer.last_sequence
         sequence = batch.base_sequence
         if sequence == last_sequence + 1:
             return
-        last = batch.last_sequence
-        for known in producer.batches:
-            if known.last_sequence == last and known.first_sequence == sequence:
-                raise Duplicate(known.first_offset, known.timestamp)
+        _check_new(batch, producer)
         if sequence == 0 and last_sequence == SEQUENCE_MAX:
             return
         raise Refusal(
@@ -307,6 +310,13 @@ class Producers:
         self._completed = {}
         self._undo = []
         self.end_offset = end_offset
+
+
+def _check_new(batch: Batch, producer: Producer) -> None:
+    first, last = batch.base_sequence, batch.last_sequence
+    for known in producer.batches:
+        if known.last_sequence == last and known.first_sequence == first:
+            raise Duplicate(known.first_offset, known.timestamp)
 
 
 def _check_coordinator(batch: Batch, producer: Producer) -> None:

@@ -95,6 +95,20 @@ def test_a_batch_larger_than_a_segment_is_refused() -> None:
     assert log.staged_end == 0
 
 
+def test_a_batch_that_segments_have_become_too_small_for_is_still_a_duplicate() -> None:
+    """Refused, a client would send its records again as two smaller batches."""
+    log = open_log(make_disk())
+    put(log, make_batch(producer_id=1, sequence=0))
+    log.config = replace(log.config, segment_bytes=10)
+    with pytest.raises(Duplicate) as caught:
+        log.stage(make_batch(producer_id=1, sequence=0), 0)
+    assert caught.value.base_offset == 0
+    for other in (make_batch(producer_id=1, sequence=1), make_batch(producer_id=1, sequence=9)):
+        with pytest.raises(Refusal) as refused:
+            log.stage(other, 0)
+        assert refused.value.code == ErrorCode.RECORD_LIST_TOO_LARGE
+
+
 def test_segments_roll_within_one_flush() -> None:
     log = open_log(make_disk())
     put(log, *[make_batch() for _ in range(20)])
