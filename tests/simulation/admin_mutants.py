@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from ottla.broker.controller.metadata_commits import MetadataCommits
 from ottla.broker.coordinators.machine_partition import MachinePartition
 from ottla.broker.partitions.partition import Partition
 from ottla.broker.partitions.partitions import Partitions
@@ -13,8 +14,12 @@ from ottla.client import unpacking
 from ottla.env.disk import Buffer
 from ottla.metadata.decisions import config_changes
 from ottla.metadata.decisions.sessions import Sessions
+from ottla.metadata.image import snapshot
+from ottla.metadata.image.features import METADATA_VERSION, raised_alone
+from ottla.metadata.image.image import ClusterImage
 from ottla.model.errors import Refusal
 from ottla.model.types import Offset
+from ottla.protocol.metadata_records import FeatureLevelRecord
 from ottla.records.batch import Batch, walk_batches
 
 
@@ -82,3 +87,25 @@ def drops_the_coordinator_with_a_refused_write(patch: pytest.MonkeyPatch) -> Non
             raise
 
     patch.setattr(MachinePartition, "_check_writable", check_and_drop)
+
+
+def raises_lowered_features_at_each_start(patch: pytest.MonkeyPatch) -> None:
+    """A single node takes a level of 0 for one that was never set."""
+    began = MetadataCommits.began
+
+    def began_and_raised(self: MetadataCommits, epoch: int) -> None:
+        began(self, epoch)
+        assert self.active is not None
+        if raised := raised_alone(self.active.controller.image.features):
+            self.active.write_records(raised)
+
+    patch.setattr(MetadataCommits, "began", began_and_raised)
+
+
+def forgets_features_in_snapshots(patch: pytest.MonkeyPatch) -> None:
+    """A snapshot of the metadata has only metadata.version."""
+
+    def features(image: ClusterImage) -> Iterator[FeatureLevelRecord]:
+        yield FeatureLevelRecord(METADATA_VERSION, image.features[METADATA_VERSION])
+
+    patch.setattr(snapshot, "_features", features)

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from ottla.metadata.image.features import METADATA_VERSION_MAX
 from ottla.simulation.history.history import IDEMPOTENT
 from ottla.simulation.plans.group_plan import GroupPlan, Kind
 from ottla.simulation.plans.plan import Plan, Rates
@@ -42,9 +43,22 @@ def busy_plan(seed: int, rates: Rates, *, brokers: int = 3, is_synced: bool | No
         hostile_clients=0,
         keyed_producers=0,
         is_racked=False,
+        metadata_version=METADATA_VERSION_MAX,
         replicas_min=2,
         is_restarted=False,
     )
+
+
+def lonely_plan(seed: int, rates: Rates) -> Plan:
+    """The busy one with a single node, which is restarted in the end."""
+    return replace(busy_plan(seed, rates, brokers=1), is_restarted=True)
+
+
+def snapshot_plan(seed: int, rates: Rates) -> Plan:
+    """A short busy one whose nodes load snapshots of the metadata when they start."""
+    plan = busy_plan(seed, rates)
+    settings = plan.settings | {"metadata.log.max.record.bytes.between.snapshots": "500"}
+    return replace(plan, seconds=2.5, settings=settings)
 
 
 def lagging_plan(seed: int, rates: Rates) -> Plan:

@@ -9,10 +9,12 @@ from ottla.simulation.plans.plan import Plan, Rates
 from ottla.simulation.runs.run import Failure, simulate
 from tests.simulation import admin_mutants as mutants
 from tests.simulation.plans import (
+    lonely_plan,
     resized_plan,
     rotting_plan,
     shifting_group_plan,
     shifting_plan,
+    snapshot_plan,
     stopping_plan,
 )
 
@@ -21,6 +23,7 @@ BELOW_MIN_ISR = Rates(min_isr_change=3.0, kill=1.5)
 RESIZED = Rates(reassignment=3.0)
 STOPS = Rates(power_loss=1.5, clean_restart=2.0)
 ROT = Rates(bit_rot=3.0, reassignment=3.0)
+FEATURES = Rates(feature_change=3.0, kill=1.0)
 
 
 @pytest.fixture(autouse=True)
@@ -45,6 +48,8 @@ def quiet() -> Iterator[None]:
         (mutants.starts_from_the_checkpoint, resized_plan, RESIZED, 2),
         (mutants.replicates_damaged_batches, rotting_plan, ROT, 6),
         (mutants.believes_damaged_batches, rotting_plan, ROT, 2),
+        (mutants.raises_lowered_features_at_each_start, lonely_plan, FEATURES, 5),
+        (mutants.forgets_features_in_snapshots, snapshot_plan, FEATURES, 5),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
@@ -70,3 +75,5 @@ def test_without_a_bug_the_same_runs_pass() -> None:
     simulate(0, stopping_plan(0, STOPS))
     simulate(1, resized_plan(1, RESIZED))
     simulate(1, rotting_plan(1, ROT))
+    simulate(1, lonely_plan(1, FEATURES))
+    simulate(1, snapshot_plan(1, FEATURES))

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ottla.metadata.image.features import METADATA_VERSION_MAX
 from ottla.simulation.history.history import IDEMPOTENT
 from ottla.simulation.plans.group_plan import GroupPlan, Kind
 from ottla.simulation.plans.plan import Plan, Rates
@@ -37,6 +38,7 @@ def small_plan(
         hostile_clients=0,
         keyed_producers=0,
         is_racked=False,
+        metadata_version=METADATA_VERSION_MAX,
         is_restarted=brokers == 1,
     )
 

@@ -141,8 +141,8 @@ class MetadataCommits:
             active.write_records([AbortTransactionRecord(reason="The controller was restarted.")])
         if not image.metadata_version:
             active.write_records(list(self._bootstrap))
-        if self._quorum.is_alone and (raised := raised_alone(image.features)):
-            active.write_records(raised)
+            if self._quorum.is_alone:  # Later, a level that is missing was lowered to 0.
+                active.write_records(raised_alone(image.features))
         if self.on_began is not None:
             self.on_began()
 

@@ -93,7 +93,7 @@ def kept_but_not_served(features: Mapping[str, int]) -> dict[str, int]:
 
 
 def raised_alone(features: Mapping[str, int]) -> list[records.MetadataRecord]:
-    """Features that a single node finalizes at its start, because it serves them."""
+    """Features that a new single node finalizes at its first start, because it serves them."""
     if GROUP_VERSION in features or features.get(METADATA_VERSION, 0) < _GROUP_VERSION_SINCE:
         return []
     return [records.FeatureLevelRecord(GROUP_VERSION, SUPPORTED[GROUP_VERSION].max_version)]

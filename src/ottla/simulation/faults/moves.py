@@ -13,9 +13,8 @@ from ottla.broker.node.local_cluster import CONTROLLER
 from ottla.client.admin import Admin
 from ottla.client.cluster import Cluster
 from ottla.client.errors import ClientError
-from ottla.metadata.image.features import ELR_VERSION
 from ottla.model.types import NodeId
-from ottla.protocol.messages import add_raft_voter, remove_raft_voter, update_features
+from ottla.protocol.messages import add_raft_voter, remove_raft_voter
 from ottla.protocol.messages import alter_partition_reassignments as reassigning
 from ottla.protocol.messages import elect_leaders as electing
 from ottla.simulation.clients.workload import CLIENT, Connect, Workload
@@ -23,9 +22,6 @@ from ottla.simulation.plans.plan import Plan
 from ottla.simulation.world.nodes import CONTROLLER_PORT, Nodes
 
 PREFERRED: Final = 0
-ELR_VERSIONS: Final = (0, 1)
-UPGRADE: Final = 1
-SAFE_DOWNGRADE: Final = 2
 
 
 class Moves:
@@ -42,7 +38,6 @@ class Moves:
             "reassignment": self._reassign,
             "election": self._elect,
             "voter_change": self._change_voters,
-            "elr_change": self._change_elr,
         }
         for name, move in moves.items():
             if rate := getattr(self._plan.rates, name):
@@ -99,14 +94,6 @@ class Moves:
             None, timeout_ms, who.replica_id, who.replica_directory_id, where
         )
         await connection.ask(joining, add_raft_voter.Response, timeout_ms=timeout_ms)
-
-    async def _change_elr(self, cluster: Cluster, chance: Random) -> None:
-        level = chance.choice(ELR_VERSIONS)
-        kind = SAFE_DOWNGRADE if level == 0 else UPGRADE
-        update = update_features.FeatureUpdateKey(ELR_VERSION, level, upgrade_type=kind)
-        connection = await cluster.controller()
-        request = update_features.Request(CLIENT.request_ms_max, [update])
-        await connection.ask(request, update_features.Response, timeout_ms=CLIENT.request_ms_max)
 
     def _place(self, chance: Random) -> tuple[str, int]:
         topic = chance.choice(self._workload.topics)

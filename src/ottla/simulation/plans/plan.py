@@ -8,6 +8,13 @@ from dataclasses import dataclass, fields, replace
 from typing import Final
 
 from ottla.broker.partitions.hosting import AT_ONCE_MAX
+from ottla.metadata.image.features import (
+    ELR_VERSION,
+    GROUP_VERSION,
+    METADATA_VERSION_MAX,
+    METADATA_VERSIONS,
+    metadata_version_needed,
+)
 from ottla.simulation.history.history import Guarantee
 from ottla.simulation.plans.group_plan import GroupPlan
 
@@ -46,6 +53,7 @@ class Rates:
     min_isr_change: float = 0.0
     partition_growth: float = 0.0
     elr_change: float = 0.0
+    feature_change: float = 0.0  # Of metadata.version and group.version.
     unclean_change: float = 0.0  # Unclean election is switched on or off for a topic.
 
 
@@ -60,6 +68,7 @@ ADMINISTRATION: Final = frozenset(
         "min_isr_change",
         "partition_growth",
         "elr_change",
+        "feature_change",
         "unclean_change",
     }
 )
@@ -90,12 +99,25 @@ class Plan:
     keyed_producers: int = 0  # Producers of a compacted topic.
     hostile_clients: int = 0  # Clients that send whatever may harm a broker.
     disk_factor: int = 1  # How slow disks are.
+    metadata_version: int = METADATA_VERSION_MAX  # With which a cluster is formatted.
     replicas_min: int = 2  # Reassignments leave a partition at least so many.
     is_restarted: bool = True  # In the end, cleanly, all nodes one after the other.
 
     @property
     def is_alone(self) -> bool:
         return self.brokers == 1
+
+    @property
+    def release_version(self) -> str:
+        return METADATA_VERSIONS[self.metadata_version]
+
+    @property
+    def features(self) -> dict[str, int]:
+        """Levels of a new cluster, without metadata.version. A single node has no ELR."""
+        names = [GROUP_VERSION] if self.is_alone else [GROUP_VERSION, ELR_VERSION]
+        return {
+            name: 1 for name in names if metadata_version_needed(name, 1) <= self.metadata_version
+        }
 
     @property
     def has_sick_disk(self) -> bool:

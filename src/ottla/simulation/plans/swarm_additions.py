@@ -7,6 +7,11 @@ from dataclasses import replace
 from random import Random
 from typing import Final
 
+from ottla.metadata.image.features import (
+    ELR_VERSION,
+    METADATA_VERSION_MAX,
+    metadata_version_needed,
+)
 from ottla.simulation.history.history import IDEMPOTENT, PIPELINED
 from ottla.simulation.plans.plan import Plan
 
@@ -15,6 +20,7 @@ HOUSEKEEPING: Final = {
     "log.initial.task.delay.ms": "100",
     "log.flush.offset.checkpoint.interval.ms": "200",
 }
+ELR_SINCE: Final = metadata_version_needed(ELR_VERSION, 1)
 RACK_AWARE: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 
 
@@ -25,6 +31,7 @@ def with_additions(plan: Plan) -> Plan:
         _with_keyed_producers,
         _with_racks,
         _with_unclean_elections,
+        _with_feature_changes,
     ):
         plan = add(plan)
     return plan
@@ -47,6 +54,24 @@ def _with_bit_rot(plan: Plan) -> Plan:
         settings=plan.settings | HOUSEKEEPING,
         topic_configs=plan.topic_configs | {"internal.segment.bytes": "4096"},
     )
+
+
+def _with_feature_changes(plan: Plan) -> Plan:
+    """Some clusters begin with an older metadata.version, and a few without the ELR.
+
+    Without the ELR a broker that lost power, and records, stays in the ISR.
+    """
+    chance = Random(f"features/{plan.brokers}/{plan.seed}")
+    rate, is_drawn = chance.choice((0.5, 2.0)), chance.random() < 0.25
+    version = chance.choice((METADATA_VERSION_MAX, 29, 25, 23, 20))
+    if not is_drawn:
+        return plan
+    if plan.is_alone:
+        version = METADATA_VERSION_MAX
+    elif plan.rates.power_loss and not plan.is_synced:
+        version = max(version, ELR_SINCE)
+    rates = replace(plan.rates, feature_change=rate)
+    return replace(plan, rates=rates, metadata_version=version)
 
 
 def _with_hostile_clients(plan: Plan) -> Plan:

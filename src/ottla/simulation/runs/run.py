@@ -18,6 +18,7 @@ from ottla.simulation.clients.keyed_workload import KeyedWorkload
 from ottla.simulation.clients.workload import Workload
 from ottla.simulation.faults.bit_rot import BitRot
 from ottla.simulation.faults.changes import Changes
+from ottla.simulation.faults.features import FeatureChanges
 from ottla.simulation.faults.moves import Moves
 from ottla.simulation.faults.nemesis import Nemesis
 from ottla.simulation.history.group_history import GroupHistory
@@ -100,6 +101,7 @@ class World:
         self.keyed = KeyedWorkload(plan, self.connect)
         self.hostile = HostileWorkload(plan, self.nodes, self.network, self.connect)
         self.moves = Moves(plan, self.nodes, self.workload, self.connect)
+        self.features = FeatureChanges(plan, self.connect)
         self.metadata = KnownMetadata(self.nodes)
         self.bit_rot = BitRot(plan, self.nodes, self.metadata, self.workload)
         self.nemesis = Nemesis(
@@ -183,12 +185,13 @@ class World:
                     all_.create_task(self.bit_rot.run())
                 self.changes.begin(all_)
                 self.moves.begin(all_)
+                self.features.begin(all_)
                 if plan.groups:
                     self.groups.begin(all_)
                     all_.create_task(self.changes.shrink_offsets_log())
                 await asyncio.sleep(plan.seconds)
                 self.nemesis.stop()
-                self.bit_rot.is_over = self.moves.is_over = True
+                self.bit_rot.is_over = self.moves.is_over = self.features.is_over = True
                 await harm
                 self._healed_at = self._loop.time()
                 self._trace.note("healed")
@@ -252,6 +255,7 @@ class World:
                 logs = await self.workload.read_all()
                 topics = await self.workload.list_topics()
                 await self.changes.audit()
+                await self.features.audit()
                 await self.groups.audit()
                 await self.keyed.audit()
                 await self._wait_alike()
@@ -314,7 +318,7 @@ class World:
         )
 
     def _faults(self) -> dict[str, int]:
-        counts = self.nemesis.counts | self.moves.counts
+        counts = self.nemesis.counts | self.moves.counts | self.features.counts
         return counts | ({"bit_rot": self.bit_rot.count} if self.bit_rot.count else {})
 
     def end(self) -> None:

@@ -11,7 +11,7 @@ from typing import Final
 
 from ottla.broker.node.broker import Broker
 from ottla.broker.node.directory_format import Format, format_directories
-from ottla.broker.node.local_cluster import CONTROLLER, FEATURES, LocalCluster, Node
+from ottla.broker.node.local_cluster import CONTROLLER, LocalCluster, Node
 from ottla.broker.settings.settings import Settings, zero_configuration
 from ottla.env.network import Address
 from ottla.metadata.image.ids import new_uuid
@@ -55,7 +55,7 @@ class Nodes:
             )
         self._by_host = {machine.host: machine for machine in self.machines.values()}
         if not plan.is_alone:
-            self._format(layout, Random(f"format/{plan.seed}"))
+            self._format(plan, layout, Random(f"format/{plan.seed}"))
 
     @property
     def all(self) -> list[Machine]:
@@ -94,7 +94,7 @@ class Nodes:
             return zero_configuration(directories, host=node.host, port=PORT)
         return layout.properties_of(node) | {"log.dirs": directories}
 
-    def _format(self, layout: LocalCluster, source: Random) -> None:
+    def _format(self, plan: Plan, layout: LocalCluster, source: Random) -> None:
         cluster_id = uuid_text(new_uuid(source.randbytes))
         initial = voters.Voters.of(
             voters.Voter(
@@ -114,7 +114,8 @@ class Nodes:
                 directories=self._directories,
                 metadata_directory=self._directories[0],
                 initial_voters=initial,
-                features=FEATURES,
+                features=plan.features,
+                release_version=plan.release_version,
             )
             format_directories(machine.disk, wanted, machine.clock.wall(), source.randbytes)
             machine.disk.sync_filesystem("/")

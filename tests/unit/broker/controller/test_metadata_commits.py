@@ -5,7 +5,7 @@ import pytest
 
 from ottla.metadata.image.delta import ImageDelta
 from ottla.model.errors import ErrorCode
-from ottla.protocol.messages import create_topics
+from ottla.protocol.messages import create_topics, update_features
 from ottla.protocol.metadata_records import (
     BeginTransactionRecord,
     TopicRecord,
@@ -14,6 +14,7 @@ from tests.answers import collect
 from tests.unit.broker.driving import (
     LOG,
     SEGMENT,
+    asked,
     created,
     formatted,
     names,
@@ -61,6 +62,22 @@ def test_subscribers_hear_before_anyone_is_answered() -> None:
 
     run(work())
     assert heard == ["t", "answer"]
+
+
+def test_a_feature_that_a_single_node_lowered_to_0_stays_there_after_a_restart() -> None:
+    node = formatted()
+
+    async def work() -> None:
+        driver = await node.started()
+        assert driver.image.features["group.version"] == 1
+        lowered = update_features.FeatureUpdateKey("group.version", 0, upgrade_type=2)
+        response = await asked(driver, update_features.Request(1_000, [lowered]))
+        assert response.error_code == ErrorCode.NONE
+        await node.stopped(driver)
+        again = await node.started()
+        assert "group.version" not in again.image.features
+
+    run(work())
 
 
 def test_the_image_holds_only_what_is_synced() -> None:

@@ -2,7 +2,6 @@ from dataclasses import replace
 
 import pytest
 
-from ottla.metadata.image.features import ELR_VERSION
 from ottla.simulation.plans.plan import Rates
 from ottla.simulation.runs.run import World, simulate
 from tests.unit.simulation.small import small_cluster
@@ -36,25 +35,6 @@ def test_a_partition_has_one_to_three_replicas_in_turn() -> None:
     report = simulate(4, plan, arrange=arrange)
     assert report.acknowledged == report.sent
     assert counts == {1, 2, 3}
-
-
-def test_the_elr_is_switched_off_and_on() -> None:
-    levels: set[int] = set()
-
-    def arrange(world: World) -> None:
-        look = world.metadata.look
-
-        def looked() -> None:
-            look()
-            for _, broker in world.nodes.serving():
-                levels.add(broker.image.features.get(ELR_VERSION, 0))
-
-        world.metadata.look = looked  # type: ignore[method-assign]
-
-    report = simulate(4, small_cluster(4, Rates(elr_change=4.0)), arrange=arrange)
-    assert report.faults["elr_change"] > 2
-    assert report.acknowledged == report.sent
-    assert levels == {0, 1}
 
 
 def test_voters_leave_and_come_back_and_nothing_is_lost() -> None:

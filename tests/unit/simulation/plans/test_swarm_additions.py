@@ -37,6 +37,16 @@ def test_a_share_of_all_runs_has_hostile_clients() -> None:
         assert len(SEEDS) / 10 < count < len(SEEDS) / 3
 
 
+def test_a_share_of_all_runs_changes_features_and_some_clusters_begin_old() -> None:
+    for brokers in (1, 3):
+        plans = [plan for seed in SEEDS if (plan := plan_for(seed, brokers)).rates.feature_change]
+        assert len(SEEDS) / 10 < len(plans) < len(SEEDS) / 2
+        versions = {plan.metadata_version for plan in plans}
+        assert versions == ({30} if brokers == 1 else {30, 29, 25, 23, 20})
+        for plan in plans:
+            assert plan.metadata_version > 20 or plan.is_synced or not plan.rates.power_loss
+
+
 def test_a_share_of_all_runs_has_a_compacted_topic_that_is_cleaned() -> None:
     for brokers in (1, 3):
         keyed = [plan for seed in SEEDS if (plan := plan_for(seed, brokers)).keyed_producers]
