@@ -26,6 +26,8 @@ COMMANDS: Final = {
     },
     "Administration": {
         "topics": "Create, list, describe, change and delete topics.",
+        "partitions": "Move replicas between brokers, and elect leaders.",
+        "records": "Delete the oldest records of partitions.",
         "groups": "List, describe, reset and delete consumer groups.",
         "configs": "See and change the configs of topics, brokers and groups.",
         "cluster": "Show brokers, quorum, partitions that lack replicas, disks and features.",

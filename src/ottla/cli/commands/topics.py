@@ -196,6 +196,12 @@ def alter(
             "--partitions", "-p", metavar="N", min=1, help="How many there shall be; only grows."
         ),
     ] = None,
+    replication_factor: Annotated[
+        int | None,
+        typer.Option(
+            "--replication-factor", "-r", metavar="N", min=1, help="Replicas of each partition."
+        ),
+    ] = None,
     config: SetConfig = [],  # noqa: B006
     delete_config: Annotated[
         list[str],
@@ -203,13 +209,14 @@ def alter(
     ] = [],  # noqa: B006
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
 ) -> None:
-    """Add partitions to a topic, or change its configs.
+    """Add partitions to a topic, change its replication factor, or its configs.
 
     Keys may move to other partitions when their number changes.
 
     \b
     Examples:
       ottla topics alter orders --partitions 12
+      ottla topics alter orders --replication-factor 3
       ottla topics alter orders --config retention.ms=3600000 --delete-config segment.bytes
     """
     from ottla.cli.views.terminal import say
@@ -220,8 +227,11 @@ def alter(
             (Operation.SET, key, value) for key, value in parse_pairs(config, "--config").items()
         ]
         changes += [(Operation.DELETE, key, None) for key in delete_config]
-        if not changes and partitions is None:
-            raise Misuse("nothing to change: give --partitions, --config or --delete-config")
+        if not changes and partitions is None and replication_factor is None:
+            raise Misuse(
+                "nothing to change: give --partitions, --replication-factor, --config or "
+                "--delete-config"
+            )
 
     async def work(cluster: "Cluster") -> None:
         admin = Admin(cluster)
@@ -231,6 +241,11 @@ def alter(
         if partitions is not None:
             await admin.create_partitions(name, partitions)
             say(f"Topic {name} has {_count(partitions, 'partition')} now.")
+        if replication_factor is not None:
+            from ottla.cli.tasks.reassign import change_replication_factor
+
+            await change_replication_factor(cluster, name, replication_factor)
+            say(f"Topic {name} has {_count(replication_factor, 'replica')} of each partition now.")
 
     ask(work, bootstrap)
 

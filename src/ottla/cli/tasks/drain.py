@@ -1,21 +1,17 @@
 """Implementation of `ottla brokers` drain, undrain and unregister, with progress."""
 
 import asyncio
-import sys
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ottla.cli.views.broker_view import BrokerSeen, look_at_brokers
+from ottla.cli.views.progress import Bar
 from ottla.cli.views.terminal import note, plural, say, show_json
 from ottla.client.admin import Admin
 from ottla.client.brokers import Brokers
 from ottla.client.cluster import Cluster
 from ottla.client.errors import ClientError
 from ottla.model.types import NodeId
-
-if TYPE_CHECKING:
-    from rich.progress import Progress
 
 LOOK_AGAIN_SECONDS = 0.5
 # The controller rebalances every ottla.rebalance.interval.ms; after this time without a move it has
@@ -123,54 +119,15 @@ async def _wait(cluster: Cluster, node: int, left: Left, stays: int) -> Left:
     """Wait until only replicas without another place are left, or progress stops."""
     now = cluster.clock.monotonic
     before, changed_at = left, now()
-    with _Progress(node, left.replicas) as progress:
+    total = left.replicas
+    with Bar(f"Draining broker {node}", total) as bar:
         while left.replicas > stays:
             await asyncio.sleep(LOOK_AGAIN_SECONDS)
             left = await _left(cluster, node)
-            progress.seen(left)
+            done = max(0, total - left.replicas)
+            bar.seen(done, f"replicas moved, {left.moving} on their way")
             if left != before or left.moving:
                 before, changed_at = left, now()
             elif now() - changed_at > STUCK_SECONDS * 1000:
                 break
     return left
-
-
-class _Progress(AbstractContextManager["_Progress"]):
-    """A bar on a terminal, else a line for each change."""
-
-    def __init__(self, node: int, total: int) -> None:
-        self._node, self._total = node, total
-        self._told: Left | None = None
-        self._bar: Progress | None = None
-
-    def __enter__(self) -> "_Progress":
-        if sys.stderr.isatty():
-            self._bar = _bar()
-            self._bar.add_task(f"Draining broker {self._node}", total=self._total, moving=0)
-            self._bar.start()
-        return self
-
-    def seen(self, left: Left) -> None:
-        done = max(0, self._total - left.replicas)
-        if self._bar is not None:
-            self._bar.update(self._bar.task_ids[0], completed=done, moving=left.moving)
-        elif left != self._told:
-            note(f"{done} of {self._total} replicas moved, {left.moving} on their way")
-        self._told = left
-
-    def __exit__(self, *_: object) -> None:
-        if self._bar is not None:
-            self._bar.stop()
-
-
-def _bar() -> "Progress":
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("replicas moved, {task.fields[moving]} on their way"),
-        console=Console(stderr=True),
-    )
