@@ -198,3 +198,16 @@ def test_on_a_terminal_it_asks_after_the_plan(three: Cluster) -> None:
     assert said.index("Will be") < said.index("Move 1 partition?")
     assert process.returncode == 1
     assert replicas(three, "asked") == {0: [1]}
+
+
+@pytest.mark.timeout(90)
+def test_log_directories_show_the_size_of_each_replica(three: Cluster) -> None:
+    ottla(three, "topics", "create", "sized", "--assignment", "1:3")
+    three.produce("sized", b"x" * 50_000)
+    found = json_of(three, "log-dirs", "describe", "sized")
+    sizes = {item["broker"]: [row["bytes"] for row in item["partitions"]] for item in found}
+    assert sizes[2] == []
+    assert min(*sizes[1], *sizes[3]) > 50_000
+    assert "sized-0" in ottla(three, "log-dirs", "describe", "--broker", "1").stdout
+    missing = ottla(three, "log-dirs", "describe", "--broker", "9", status=1)
+    assert "broker 9 does not run: those that do are 1, 2, 3" in missing.stderr

@@ -32,6 +32,7 @@ COMMANDS: Final = {
         "configs": "See and change the configs of topics, brokers and groups.",
         "cluster": "Show brokers, quorum, partitions that lack replicas, disks and features.",
         "brokers": "List brokers, drain one of its replicas, forget one that is gone.",
+        "log-dirs": "Show the log directories of brokers, and the size of each replica.",
         "loggers": "Show and change the levels of the brokers' loggers while they run.",
         "profile": "Name clusters, and choose the one that commands ask.",
     },
@@ -60,7 +61,8 @@ class Commands(ToolGroup):
             return None
         if cmd_name in LIGHT_COMMANDS:
             return _light_command(cmd_name)
-        command = typer.main.get_command(import_module(f"ottla.cli.commands.{cmd_name}").app)
+        module = cmd_name.replace("-", "_")
+        command = typer.main.get_command(import_module(f"ottla.cli.commands.{module}").app)
         command.name = cmd_name
         return command
 
